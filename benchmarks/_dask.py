@@ -116,7 +116,7 @@ def cluster(folder: Path, gigabytes: float | None = None) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    from spectralgp.partitioned.cluster import QUIET
+    from spectralgp.partitioned.operator import QUIET
 
     limit = 0 if gigabytes is None else int(gigabytes * GIGABYTE / N_WORKERS)
     with warnings.catch_warnings(), dask.config.set(QUIET):

@@ -17,7 +17,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
-from spectralgp.partitioned.cluster import QUIET
+from spectralgp.partitioned.operator import QUIET
 
 
 @contextmanager

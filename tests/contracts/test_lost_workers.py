@@ -132,7 +132,7 @@ def test_a_fit_survives_the_loss_of_a_worker(parted, signals):
 
 def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
     """Dask would wait for them for ever."""
-    monkeypatch.setattr("spectralgp.partitioned.cluster.PATIENCE", 1.0)
+    monkeypatch.setattr("spectralgp.partitioned.operator.PATIENCE", 1.0)
     with machines(1) as (own, client):
         operator = parted.operator("normalized", signals)
         block = operator.load(signals)

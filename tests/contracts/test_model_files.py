@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 import resource
 import subprocess
@@ -16,10 +17,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
+from sklearn.gaussian_process import kernels as sklearn_kernels
 
 import spectralgp
 from spectralgp import (
@@ -33,11 +36,25 @@ from spectralgp import (
     Polynomial,
     Sqp,
     Stacking,
+    kernels,
 )
+from spectralgp.fields import GraphGP, Shrinkage
 from spectralgp.files import models as models_module
+from spectralgp.files import schema
+from spectralgp.files.classes import classes_made
 from spectralgp.files.container import FORMAT_VERSION, digest
+from spectralgp.files.models import Reading
+from spectralgp.files.schema import RECORDS, array
+from spectralgp.files.series import series_made
+from spectralgp.forecasting.mean import Mean
+from spectralgp.forecasting.times import Calendar
 from spectralgp.kernels import InputRecipe
-from spectralgp.time import Matern
+from spectralgp.kernels.polynomial import HIGHEST_DEGREE
+from spectralgp.learning import Draws, Task
+from spectralgp.learning.fitting import Tried
+from spectralgp.spectra import Exact
+from spectralgp.time import Matern, ModalProcess, Oscillator
+from spectralgp.time.learning import Dynamics
 
 RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
@@ -449,6 +466,277 @@ def test_a_wrong_value_in_any_field_is_refused_by_its_name(files, tmp_path):
     assert len(every) > 150
 
 
+# -------------------------------------------------------------------------------- the last right value, the first wrong
+
+LEAST, MANY = math.ulp(0.0), 2**20
+KERNEL = {"type": "Identity", "amplitude": 1.0, "amplitude_bounds": None, "laplacian": "normalized", "scaled": True}
+MATERN = {"type": "Matern", "smoothness": 1.5}
+ENDS = [  # of what a field may be, and what is just beyond
+    (kernels.Polynomial, "degree", [0, HIGHEST_DEGREE, "auto"], [-1, HIGHEST_DEGREE + 1]),
+    (kernels.Polynomial, "chebyshev", [[1.0] * (HIGHEST_DEGREE + 1)], [[1.0] * (HIGHEST_DEGREE + 2)]),
+    (kernels.Polynomial, "upper", [LEAST], [0.0]),
+    (kernels.Diffusion, "strength", [LEAST], [0.0]),
+    (kernels.Diffusion, "strength_bounds", [[0.0, "Infinity"], "fixed"], [[-LEAST, 1.0], ["NaN", 1.0], [1.0]]),
+    (kernels.RandomWalk, "steps", [1, 10_000], [0, 10_001]),
+    (kernels.Response, "parameter_bounds", [[["-Infinity", 2.0]], []], [[[1.0]]]),
+    (kernels.Sum, "kernels", [[KERNEL], [KERNEL] * 3], [[]]),
+    (kernels.WithResidual, "kernels", [[KERNEL] * 2], [[KERNEL], [KERNEL] * 3]),
+    (kernels.WithResidual, "floor", [0.0], [-LEAST]),
+    (kernels.Standardised, "terms", [["smooth"], ["smooth", "linear"]], [[], ["smooth"] * 3]),
+    (sklearn_kernels.Matern, "nu", [LEAST, "Infinity"], [0.0, "NaN"]),
+    (sklearn_kernels.RBF, "length_scale", [LEAST, [LEAST], [1.0, 2.0]], [0.0, [0.0], []]),
+    (sklearn_kernels.RBF, "length_scale_bounds", [[0.0, "Infinity"], [[0.0, 1.0], [2.0, 3.0]]], [[-LEAST, 1.0], [1.0]]),
+    (Chebyshev, "n_moments", [3, MANY], [2, MANY + 1]),
+    (Chebyshev, "n_probes", ["exact", 4, MANY], [3, MANY + 1]),
+    (Chebyshev, "tolerance", [LEAST], [0.0]),
+    (Chebyshev, "random_state", [0, 2**53], [-1, 2**53 + 1]),
+    (Task, "noise_variance", [LEAST, [LEAST, 1.0], None], [0.0, [1.0], [1.0] * 3, [0.0, 1.0]]),
+    (GraphGP, "noise_variance", [0.0], [-LEAST]),
+    (Shrinkage, "freedom", [2 + 1e-9], [math.nextafter(2 + 1e-9, 2), "NaN"]),
+    (Shrinkage, "n_signals", [0], [-1]),
+    (Stacking, "n_folds", [2], [1]),
+    (Stacking, "n_draws", [0], [-1]),
+    (Stacking, "n_jobs", [-(2**31)], [-(2**31) - 1]),
+    (Sqp, "max_iterations", [1], [0]),
+    (Sqp, "n_restarts", [0], [-1]),
+    (InputRecipe, "lag", [1, None], [0]),
+    (Draws, "n_stand_ins", [0], [-1]),
+    (Tried, "weight", [0.0], [-LEAST]),
+    (Oscillator, "n_harmonics", [1, 1000], [0, 1001]),
+    (Calendar, "start", [-(2**62), 2**62], [-(2**62) - 1, 2**62 + 1]),
+    (ModalProcess, "components", [[MATERN]], [[]]),
+    (Dynamics, "residuals", [[], [KERNEL]], [[KERNEL] * 2]),
+    (Dynamics, "powers", [[KERNEL]], [[]]),
+    (Mean, "penalty", [0.0], [-LEAST]),
+]
+
+
+@pytest.mark.parametrize(("noun", "name", "right", "wrong"), ENDS, ids=lambda value: getattr(value, "__name__", ""))
+def test_fields_have_the_ranges_of_their_nouns_to_the_last_value(noun, name, right, wrong):
+    (kind,) = (field.type for field in msgspec.structs.fields(RECORDS[noun]) if field.name == name)
+
+    def read(value):
+        return msgspec.convert(value, kind, dec_hook=lambda special, found: special(found, Reading({})))
+
+    for value in right:
+        read(value)
+    for value in wrong:
+        with pytest.raises(ValueError, match=r"Expected|must be"):
+            read(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "words"),
+    [
+        (array("_rows", "_columns"), np.ones(3), r"must be numbers with 2 axes; got float64 \(3,\)"),
+        (array("_rows"), np.arange(3), "must be numbers with 1 axes; got int64"),
+        (array("_rows", kinds="i"), np.ones(3), "must be numbers with 1 axes; got float64"),
+        (array("n_nodes"), np.ones(3), "must have n_nodes = 4; got 3"),
+        (array("n_nodes + 1"), np.ones(4), "must have n_nodes \\+ 1 = 5; got 4"),
+        (array("n_new", "n_new"), np.ones((2, 3)), "must have n_new = 2; got 3"),
+        (array("_rows"), np.array([1.0, np.nan]), "must be finite; got NaN or infinity"),
+        (array("_rows", allows_nan=True), np.array([np.nan, -np.inf]), "must be finite; got NaN or infinity"),
+        (array("_rows", least=0.0), np.array([1.0, -0.5]), "must be at least 0; got -0.5"),
+        (array("_rows", least=schema.TINY), np.array([2.0, 0.0]), "must be positive; got 0"),
+    ],
+)
+def test_arrays_have_the_axes_and_numbers_of_their_fields(kind, given, words):
+    reading = Reading({"own": given})
+    reading.sizes["n_nodes"] = 4
+    with pytest.raises(ValueError, match=words):
+        kind({"array": "own", "order": "C"}, reading)
+
+
+def test_arrays_that_are_right_come_back_in_their_order():
+    """Rows in the order of FORTRAN are stored turned round; a number may stand for an array where that is said."""
+    rows = np.arange(6.0).reshape(2, 3)
+    reading = Reading({"own": rows, "bounds": np.arange(5), "holes": np.array([np.nan, 0.0])})
+    reading.sizes["n_nodes"] = 4
+    np.testing.assert_array_equal(array("_a", "_b")({"array": "own", "order": "C"}, reading).value, rows)
+    np.testing.assert_array_equal(array("n_three", "n_two")({"array": "own", "order": "F"}, reading).value, rows.T)
+    assert (reading.sizes["n_three"], reading.sizes["n_two"]) == (3, 2)
+    assert array("n_nodes + 1", kinds="fi")({"array": "bounds", "order": "C"}, reading).value.size == 5
+    assert array("n_more + 1", kinds="i")({"array": "bounds", "order": "C"}, reading).value[4] == 4
+    assert reading.sizes["n_more"] == 4
+    kept = array("_rows", allows_nan=True, least=0.0)({"array": "holes", "order": "C"}, reading).value
+    np.testing.assert_array_equal(kept, [np.nan, 0.0])
+    assert array("n_nodes", or_number=True, least=schema.TINY)(schema.TINY, reading).value == schema.TINY
+    with pytest.raises(ValueError, match="must be positive; got 0"):
+        array("n_nodes", or_number=True, least=schema.TINY)(0.0, reading)
+    with pytest.raises(ValueError, match="must be an array of this file; got 'other'"):
+        array("_rows")({"array": "other", "order": "C"}, reading)
+
+
+# ------------------------------------------------------------------------------------- parts that do not go together
+
+
+def changed(content: tuple[Any, Any, Any], change: dict[str, Any]) -> tuple[Any, Any]:
+    """JSON and arrays of a file in which some fields, by their places with dots, are others: arrays, or JSON."""
+    _, state, arrays = copy.deepcopy(content)
+    for place, value in change.items():
+        where = tuple(int(key) if key.isdigit() else key for key in place.split("."))
+        if isinstance(value, np.ndarray):
+            arrays[place], value = value, {"array": place, "order": "C"}
+        holder_of(state, where)[where[-1]] = value
+    return state, arrays
+
+
+LABELS = np.array([[0, 1, -1, 0], [-1, 1, 0, -1]])
+FEWER = {f"sites.{number}.{name}": np.ones((4, 2)) for number in range(18) for name in ("linear", "curvature")}
+
+
+def test_parts_of_a_classifier_go_together(files, tmp_path):
+    content = unpacked(files["classifier"], tmp_path)
+    right: tuple[dict[str, Any], ...] = (
+        {"labels": LABELS, "order": np.array([1, 2, 3, 0]), "date_columns": [0], "feature_names": ["x"]},
+        {"inputs": None},
+    )
+    for change in right:
+        made = classes_made(*changed(content, change))
+        assert (made.labels.tolist(), made.classes, made.is_flat) == (LABELS.tolist(), ("a", "b"), False)
+    exact = classes_made(*changed(content, {"parameters.spectrum": None})).parameters["spectrum"]
+    assert (exact, made.parameters["spectrum"]) == (Exact(), "auto")
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"labels": np.minimum(LABELS, 0)}, "labels must be of 2 classes"),
+        ({"labels": np.where(LABELS == 1, 2, LABELS)}, "labels must be of 2 classes"),
+        ({"labels": np.array([[0, 1, -2, 0], [-1, 1, 0, -1]])}, "labels must be at least -1"),
+        ({"classes": ["a", "a"]}, "classes must be distinct"),
+        ({"is_flat": True}, "labels must be of one signal where there is one per node; got 2"),
+        ({"order": np.array([1, 2, 3, 3])}, "order must be an order of the nodes"),
+        (FEWER, "sites must be of 5 labels and 2 classes"),
+        ({"converged": [True] * 17}, "converged must be one per site; got 17"),
+        ({"inputs": np.ones((3, 1))}, "inputs must be 2 rows; got 3"),
+        ({"date_columns": [1]}, "date_columns must be of 1 inputs"),
+        ({"inputs": None, "date_columns": [0]}, "date_columns must be of 0 inputs"),
+        ({"feature_names": ["x", "y"]}, "feature_names must be one per column"),
+        ({"inputs": None, "feature_names": []}, "feature_names must be one per column"),
+    )
+    for change, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            classes_made(*changed(content, change))
+
+
+def test_parts_of_a_forecaster_go_together(files, tmp_path):
+    content = unpacked(files["forecaster"], tmp_path)
+    right: dict[str, Any] = {
+        "stack.weights": np.array([0.0, 1.0]), "stack.spread": 1, "stack.drifting": np.array([-1, 0, 3, -1]),
+        "stack.correlations": np.empty((0, 4, 4)), "members.0.unknown": np.arange(8.0).reshape(2, 1, 4),
+        "backtest.coverages": None,
+    }  # fmt: skip
+    model, _ = series_made(*changed(content, right))
+    np.testing.assert_array_equal(model.states[0].unknown, right["members.0.unknown"])
+    assert len(model.states[1].unknown) == 0
+    assert (model.stack.spread, len(model.stack.members)) == (1, 2)
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"stack.weights": np.array([1.5, -0.5])}, "stack.weights must be 2 that add up to one"),
+        ({"stack.weights": np.array([0.5, 0.6])}, "stack.weights must be 2 that add up to one"),
+        ({"stack.spread": 2}, "stack.spread must be below 2; got 2"),
+        ({"stack.drifting": np.array([-2, 0, 1, 2])}, "stack.drifting must be below 4"),
+        ({"stack.drifting": np.array([0, 1, 2, 4])}, "stack.drifting must be below 4"),
+        ({"stack.drift": np.ones((4, 11, 4))}, "stack.drift must be of 3 lags"),
+        ({"stack.correlations": np.ones((3, 4, 4))}, "stack.correlations must be one per horizon"),
+        ({"stack.horizons": np.array([1.0, 2.0, 2.0, 3.0])}, "stack.horizons must be increasing"),
+        ({"recent": np.ones((2, 4))}, "recent must be 3 rows"),
+        ({"mean.coefficients": np.ones((4, 4))}, "coefficients must be 5 rows; got 4"),
+        ({"members.0.process.powers": np.ones((2, 4))}, r"powers must be of shape \(1, 4\)"),
+        ({"members.0.process.rates": np.ones((2, 4))}, r"rates must be of shape \(1, 4\)"),
+        ({"members.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
+        ({"members.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
+        ({"members.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
+        ({"members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(6, 6\)"),
+        ({"backtest.coverages": np.ones((2, 4))}, "coverages must be of 3 levels"),
+    )
+    for change, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            series_made(*changed(content, change))
+
+
+def test_a_graph_is_made_of_rows_that_are_whole():
+    right = {"data": np.ones(4), "indices": np.array([1, 0, 2, 1]), "indptr": np.array([0, 1, 3, 4])}
+    assert schema._graph(**right, names=None, coordinates=None).n_edges == 2
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"indptr": np.array([0])}, "4 weights and 0 rows"),
+        ({"indices": np.array([1, 0, 2])}, "rows of a sparse matrix"),
+        ({"indptr": np.array([1, 1, 3, 4])}, "rows of a sparse matrix"),
+        ({"indptr": np.array([0, 1, 3, 5])}, "rows of a sparse matrix"),
+        ({"indptr": np.array([0, 3, 1, 4])}, "rows of a sparse matrix"),
+        ({"indices": np.array([1, 0, 3, 1])}, "graph.indices must be between 3 nodes"),
+        ({"indices": np.array([1, 0, -1, 1])}, "graph.indices must be between 3 nodes"),
+    )
+    for change, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            schema._graph(**(right | change), names=None, coordinates=None)
+
+
+def test_a_candidate_has_columns_and_signals_of_its_task():
+    task = SimpleNamespace(inputs=np.ones((5, 2)), signals=SimpleNamespace(shape=(5, 4)))
+    right = {"task": task, "kernel": Identity(), "transformation": None, "learnt_from": None}
+    for change in (
+        {},
+        {"transformation": SimpleNamespace(columns=np.array([0, 1]))},
+        {"learnt_from": np.array([0, 4])},
+    ):
+        assert schema._candidate(**(right | change)).task is task
+    for columns in ([0, 2], [-1, 0]):
+        with pytest.raises(ValueError, match=r"transformation\.columns must be columns of 2 inputs"):
+            schema._candidate(**(right | {"transformation": SimpleNamespace(columns=np.array(columns))}))
+    for rows in ([], [0, 5], [-1, 2]):
+        with pytest.raises(ValueError, match="learnt_from must be some of 5 signals"):
+            schema._candidate(**(right | {"learnt_from": np.array(rows, dtype=int)}))
+
+
+@pytest.mark.parametrize(
+    ("root", "n_signals", "words"),
+    [
+        (np.eye(2, 3), 2, None),
+        (np.eye(3), 7, None),
+        (np.eye(1, 3), 2, "root must be of 2 signals on 3 nodes; got 1 rows"),
+        (np.eye(2, 3), 7, "root must be of 7 signals on 3 nodes; got 2 rows"),
+        (np.eye(4, 3), 7, "root must be of 7 signals on 3 nodes; got 4 rows"),
+        (1e200 * np.eye(2, 3), 2, "root must be of a finite covariance"),
+        (np.full((2, 3), 1e120), 2, "root must be of a covariance; got another"),  # of which rounding leaves one row
+    ],
+)
+def test_the_root_of_a_shrinkage_is_of_its_signals(root, n_signals, words):
+    fields = {"worth": 2.0, "root": root, "profile": np.ones(3), "n_signals": n_signals, "freedom": 5.0}
+    with np.errstate(over="ignore", invalid="ignore"):
+        if words is None:
+            assert schema._shrinkage(**fields).root is root
+        else:
+            with pytest.raises(ValueError, match=words):
+                schema._shrinkage(**fields)
+
+
+def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved():
+    """By a billionth of its value or of the largest one: elsewhere exponentials may be rounded otherwise."""
+
+    def steep(eigenvalues):
+        return np.exp(-9 * eigenvalues)
+
+    saved = kernels.Response(steep, name="steep")
+    fields = {name: getattr(saved, name) for name in ("parameters", "parameter_bounds", "amplitude")}
+    fields |= {"laplacian": "normalized", "scaled": True}
+
+    def read(function):
+        return Reading({}, responses={"steep": function})._response("steep", saved.sampled, **fields)
+
+    assert read(lambda values: steep(values) * (1 + 3e-10)).name == "steep"
+    assert read(lambda values: steep(values) + 5e-10).laplacian == "normalized"
+    for other in (lambda values: steep(values) * (1 + 1e-8), lambda values: steep(values) + 1e-8):
+        with pytest.raises(
+            ValueError, match=r"responses\['steep'\] must be the function that the model was saved with"
+        ):
+            read(other)
+
+
+def test_a_device_is_that_of_settings_and_not_of_their_names(files, tmp_path):
+    path = tmp_path / "model.sgp"
+    for name, expected in (("plain", "auto"), ("chebyshev", Chebyshev(n_moments=9, n_probes=4, device="cpu"))):
+        path.write_bytes(files[name])
+        assert spectralgp.load(path, device="cpu").spectrum == expected
+    assert spectralgp.load(path).spectrum == Chebyshev(n_moments=9, n_probes=4)
+
+
 def test_shapes_that_the_file_does_not_hold_take_no_memory(files, tmp_path):
     content = files["plain"]
     length = int.from_bytes(content[:8], "little")
@@ -564,7 +852,6 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_model_must_fit_into_memory_with_the_covariances_of_its_signals(monkeypatch):
     """A matrix per model, of signals by signals or by points, and two of the largest while they are computed."""
     whole, low = SimpleNamespace(points=None), SimpleNamespace(points=np.arange(10))
-    monkeypatch.setattr(models_module, "UNQUESTIONED_BYTES", 0)
     for made, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
         monkeypatch.setattr(models_module, "_memory", lambda n=n_numbers: 8.0 * n)
         models_module._require_memory(100, made)

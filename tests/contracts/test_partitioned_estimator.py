@@ -27,7 +27,7 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp.operators import MomentPass
-from spectralgp.partitioned.cluster import current_client
+from spectralgp.partitioned.operator import current_client
 
 pytestmark = pytest.mark.slow  # on workers; what the estimator asks of partitions is in test_partitioned_operator.py
 

@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,13 @@ from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
 from spectralgp import Graph, decompose
+from spectralgp._basics.progress import telling
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.points import usual_bandwidth
-from spectralgp.partitioned import PartitionedGraph, building
+from spectralgp.partitioned import PartitionedGraph, building, partitioning, sources
 from spectralgp.partitioned import rows as built_rows
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
-from spectralgp.partitioned.partitioning import hilbert_index
+from spectralgp.partitioned.partitioning import curve_order, hilbert_index
 
 PARTITIONERS = ["hilbert", "metis", "rcm", "contiguous", "given"]
 
@@ -154,7 +156,7 @@ def halo_share(graph: Graph, own: np.ndarray, n_hops: int) -> float:
 
 def test_the_number_of_hops_is_the_largest_whose_halos_are_small(tmp_path):
     # a path in 4 contiguous pieces: each hop adds 6 nodes in all
-    for n_nodes, expected in ((400, 8), (120, 5), (24, 1), (8, 1)):
+    for n_nodes, expected in ((400, 8), (168, 7), (120, 5), (24, 1), (8, 1)):
         path = Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)])
         partitioned = PartitionedGraph.from_graph(path, 4, tmp_path / str(n_nodes), partitioner="contiguous")
         assert partitioned.n_hops == expected
@@ -223,6 +225,35 @@ def test_the_curve_cuts_less_than_the_users_order(tmp_path, n_dimensions):
     order = PartitionedGraph.from_graph(graph, 6, tmp_path / "b", partitioner="contiguous", n_hops=1)
     assert curve.cut < 0.5 * order.cut
     check_partitions(curve, graph)
+
+
+@pytest.mark.parametrize("n_dimensions", [2, 3])
+def test_points_of_a_grid_follow_the_curve_from_each_to_a_neighbour(monkeypatch, n_dimensions):
+    """In any unit, about any origin and in blocks: cells of all 21 bits of an axis, three of which fill 63 bits."""
+    monkeypatch.setattr(partitioning, "POINTS_AT_ONCE", 37)
+    axes = np.meshgrid(*[np.arange(8)] * n_dimensions, indexing="ij")
+    cells = np.random.default_rng(0).permutation(np.stack(axes, axis=-1).reshape(-1, n_dimensions))
+    order = curve_order(-3e4 + 0.37 * cells, lambda points: points)
+    assert sorted(order) == list(range(len(cells)))
+    np.testing.assert_array_equal(np.abs(np.diff(cells[order], axis=0)).sum(axis=1), 1)
+
+
+def test_points_on_a_line_are_told_apart_by_their_last_bit():
+    """Cells 3 and 2 of 2,097,152; those in one cell stay as they come."""
+    width = 1 / (2**21 - 1)
+    points = np.array([[1.0], [3.5 * width], [2.6 * width], [2.3 * width], [0.0]])
+    assert curve_order(points, lambda points: points).tolist() == [4, 2, 3, 1, 0]
+    assert curve_order(np.full((3, 2), 7.0), lambda points: points).tolist() == [0, 1, 2]
+
+
+def test_points_of_many_dimensions_are_projected_to_the_three_in_which_they_spread_most(monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((50, 5)) * [1.0, 5.0, 0.5, 3.0, 2.0] @ np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    blocks = [slice(0, 23), slice(23, 46), slice(46, 60)]
+    axes = partitioning._principal_axes(points + 100.0, lambda rows: 2 * rows, blocks)
+    expected = np.linalg.svd(points - points.mean(axis=0))[2][:3]
+    np.testing.assert_allclose(axes @ axes.T, expected.T @ expected, atol=1e-10)
+    np.testing.assert_array_equal(partitioning._principal_axes(points[:, :3], lambda rows: rows, blocks), np.eye(3))
 
 
 # ----------------------------------------------------------------------------------------------------------- from edges
@@ -329,6 +360,37 @@ def test_tables_that_are_no_signals_of_the_graph_are_refused(tmp_path, kind, tab
         small(tmp_path).signals(kind(table, tmp_path / "signals"), node=node)
 
 
+class Sliced:
+    """An array that notes how much of it is asked for at once."""
+
+    def __init__(self, array):
+        self._array, self.shape, self.asked = array, array.shape, []
+
+    def __getitem__(self, places):
+        self.asked.append(self._array[places].shape)
+        return self._array[places]
+
+
+def test_signals_must_be_complete_and_are_looked_at_a_chunk_at_a_time(monkeypatch):
+    monkeypatch.setattr(sources, "BYTES_PER_CHUNK", 100)
+    signals = np.random.default_rng(0).standard_normal((3, 10))
+    given = Sliced(signals)
+    assert sources.complete(given) is given
+    assert given.asked == [(3, 4), (3, 4), (3, 2)]
+    many = Sliced(np.zeros((20, 2)))
+    assert sources.complete(many).asked == [(20, 1), (20, 1)]
+    assert sources.complete(np.empty((0, 5))).shape == (0, 5)
+    da = pytest.importorskip("dask.array")
+    np.testing.assert_array_equal(sources.complete(da.from_array(signals, chunks=4)).compute(), signals)
+    for place in ((0, 0), (2, 3), (1, 4), (2, 9)):
+        holed = signals.copy()
+        holed[place] = np.nan
+        lazy = sources.complete(da.from_array(holed, chunks=4))
+        for look in (lambda holed=holed: sources.complete(holed), lambda lazy=lazy: lazy.compute()):
+            with pytest.raises(ValueError, match="Y must be complete on a PartitionedGraph; got NaN"):
+                look()
+
+
 def test_arrays_are_no_tables(tmp_path):
     with pytest.raises(TypeError, match="table must be a dask DataFrame or a file or folder of Parquet"):
         small(tmp_path).signals(np.ones((2, 100)))
@@ -432,8 +494,7 @@ def test_edges_that_skip_a_node_need_its_number(tmp_path):
 # ---------------------------------------------------------------------------------------------------------- from points
 
 
-@pytest.mark.parametrize("n_dimensions", [1, 2, 3])
-@pytest.mark.parametrize("n_partitions", [1, 5])
+@pytest.mark.parametrize(("n_partitions", "n_dimensions"), [(5, 1), (5, 2), (5, 3), (1, 2)])
 @pytest.mark.parametrize(
     "options",
     [
@@ -470,6 +531,41 @@ def test_more_neighbours_than_a_partition_has_nodes(tmp_path):
     graph = Graph.from_points(points, n_neighbors=12)
     partitioned = PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=9, n_neighbors=12, n_hops=1)
     assert same_matrix(weights_of(partitioned), graph.weights)
+
+
+def test_a_neighbour_that_is_nearer_by_a_rounding_is_found_beyond_the_border(tmp_path):
+    points = np.array([[0.0], [1.0], [2.0 - 1e-10], [5.0]])
+    partitioned = PartitionedGraph.from_points(
+        points, tmp_path / "g", n_partitions=2, n_neighbors=1, symmetrize="minimum", weights="binary"
+    )
+    assert np.argwhere(weights_of(partitioned).toarray()).tolist() == [[1, 2], [2, 1]]
+
+
+def test_only_points_that_may_be_neighbours_are_asked_for(tmp_path, monkeypatch):
+    """A partition has 64 boxes around stretches of the curve: of others only those near its border are read."""
+    points, asked, plain = np.random.default_rng(0).random((4000, 2)), [], built_rows._asked
+
+    def counted(among, points, n_neighbors):
+        asked.append(len(among) if among is not points else 0)  # others, not its own
+        return plain(among, points, n_neighbors)
+
+    monkeypatch.setattr(built_rows, "_asked", counted)
+    PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=4, n_neighbors=4, n_hops=1)
+    assert 0 < sum(asked) < 0.5 * len(points)
+
+
+def test_points_in_blocks_are_those_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(built_rows, "ROWS_AT_ONCE", 70)
+    monkeypatch.setattr(partitioning, "POINTS_AT_ONCE", 50)
+    points = np.random.default_rng(0).random((210, 2))
+    graph = Graph.from_points(points, n_neighbors=3)
+    for name, given in {"double": points, "single": points.astype(np.float32)}.items():
+        partitioned = PartitionedGraph.from_points(given, tmp_path / name, n_partitions=2, n_neighbors=3, n_hops=1)
+        np.testing.assert_array_equal(partitioned.coordinates, given)
+        assert name == "single" or same_matrix(weights_of(partitioned), graph.weights)
+    for far in (2e140, -2e140):  # in a block of its own
+        with pytest.raises(ValueError, match="points must lie within"):
+            PartitionedGraph.from_points(np.append(points, [[0.5, far]], axis=0), tmp_path / "far", n_partitions=2)
 
 
 def test_coincident_points_within_a_radius(tmp_path):
@@ -615,6 +711,63 @@ def test_what_is_shown_has_the_cut_and_the_halo(folder):
     assert ">3, of 40 to 40 nodes (hilbert)<" in graph._repr_html_()
 
 
+def test_what_is_one_is_shown_in_the_singular(tmp_path):
+    pair = PartitionedGraph.from_graph(Graph.from_edges([(0, 1)]), 2, tmp_path / "g", partitioner="rcm", n_hops=1)
+    assert repr(pair) == (
+        "PartitionedGraph(2 nodes, 1 edge, 2 partitions: 1 edge cut, halos of 1 hop with 100 % of the nodes)"
+    )
+    shown = dict(re.findall(r">([^<>]+)</t[hd]><td[^>]*>([^<>]*)<", pair._repr_html_()))
+    assert shown | {"folder": ""} == {
+        "nodes": "2",
+        "edges": "1",
+        "partitions": "2, of 1 to 1 nodes (rcm)",
+        "edges cut": "1",
+        "halos": "1 hops, 100 % of the nodes",
+        "names": "none",
+        "coordinates": "none",
+        "folder": "",
+    }
+
+
+def test_names_and_coordinates_follow_the_order_of_the_partitions(folder):
+    graph, inside = random_graph(), PartitionedGraph.open(folder).in_partition_order()
+    assert sorted(inside.order) == list(range(120))
+    assert inside.names == tuple(graph.names[node] for node in inside.order)
+    np.testing.assert_array_equal(inside.coordinates, graph.coordinates[inside.order])
+    np.testing.assert_array_equal(np.concatenate([inside.own_nodes(number) for number in range(3)]), np.arange(120))
+
+
+@pytest.mark.parametrize("source", ["graph", "edges", "points"])
+def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, source):
+    graph, steps, totals = random_graph(n_nodes=40), [], []
+
+    @contextmanager
+    def bar(title, n_steps, show):
+        totals.append((title, n_steps, show))
+        with telling(steps.append):
+            yield
+
+    monkeypatch.setattr(building, "progress_bar", bar)
+    options = {"n_partitions": 3, "folder": tmp_path / "g", "n_hops": 2, "verbose": True}
+    if source == "graph":
+        PartitionedGraph.from_graph(graph, **options)
+    elif source == "edges":
+        edges = as_parquet(edges_of(graph, np.random.default_rng(2)), tmp_path / "edges")
+        PartitionedGraph.from_edges(edges, n_nodes=40, partitioner="contiguous", **options)
+    else:
+        PartitionedGraph.from_points(graph.coordinates, n_neighbors=2, **options)
+    assert totals == [("partition", len(steps), True)]
+    assert steps[-5:] == ["ring 1", "ring 2", "part 1 of 3", "part 2 of 3", "part 3 of 3"]
+
+
+def test_partitions_are_on_the_disk_before_they_appear(tmp_path, monkeypatch):
+    """What is kept only while building is not waited for."""
+    synced, plain = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(file) or plain(file))
+    PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g", n_hops=1)
+    assert len(synced) == 3 * len(ARRAYS) + 5  # names, coordinates, owners, places and the head
+
+
 def damaged_head(folder: Path, **change: object) -> None:
     head = json.loads((folder / "head.json").read_text())
     (folder / "head.json").write_text(json.dumps(head | change))
@@ -627,6 +780,7 @@ def damaged_head(folder: Path, **change: object) -> None:
         ({"version": 2}, "folder must have format version 1; got 2"),
         ({"n_nodes": "many"}, r"well-formed head.json; got Expected `int`, got `str` - at `\$.n_nodes`"),
         ({"n_nodes": 119}, "sizes that do not add up"),
+        ({"sizes": [60, 60]}, "sizes that do not add up"),
         ({"files": {}}, "a list of files that is not that of its partitions"),
         ({"files": {"part-00000/nodes.npy": 3}}, r"Expected `array`, got `int` - at `\$.files"),
         ({"has_names": False}, "a list of files"),
@@ -668,6 +822,23 @@ def test_damaged_folders_are_refused(folder, tmp_path):
     (folder / "head.json").unlink()
     with pytest.raises(FileNotFoundError, match="Call the builder again with the same arguments"):
         PartitionedGraph.open(folder)
+
+
+def test_what_is_pickled_in_a_folder_is_not_run(folder):
+    graph, path = PartitionedGraph.open(folder), folder / "part-00001" / "weights.npy"
+    np.save(path, np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"cannot be read \(.*Python objects"):
+        graph.partition(1)
+
+
+@pytest.mark.parametrize("name", sorted({*ARRAYS} - {"ends"}))
+def test_arrays_of_a_partition_must_have_their_lengths(folder, name):
+    graph, path = PartitionedGraph.open(folder), folder / "part-00001" / f"{name}.npy"
+    array = np.load(path)
+    for other in (array[:-1], np.append(array, array[-1:])):
+        np.save(path, other)
+        with pytest.raises(ValueError, match="folder must hold arrays that go together"):
+            graph.partition(1)
 
 
 def changed_file(path: Path, place: int, value: float) -> None:
@@ -757,6 +928,24 @@ def test_a_finished_folder_is_not_overwritten_unless_asked(folder):
     assert not (folder / "part-00002").exists()
     assert not (folder / "building-0123").exists()
     assert again.n_partitions == 2
+
+
+def test_no_builder_overwrites_or_draws_a_bar_unless_asked(folder, tmp_path, monkeypatch):
+    edges = as_parquet({"source": np.array([0, 1]), "target": np.array([1, 2])}, tmp_path / "edges")
+    shown, plain = [], building.progress_bar
+    monkeypatch.setattr(building, "progress_bar", lambda *given: shown.append(given[2]) or plain(*given))
+    assert PartitionedGraph.from_graph(Graph.edgeless(3), 1, tmp_path / "some" / "where").n_nodes == 3
+    shown.clear()
+    builders = (
+        lambda **options: PartitionedGraph.from_graph(Graph.edgeless(3), 1, folder, **options),
+        lambda **options: PartitionedGraph.from_edges(edges, folder, n_partitions=1, **options),
+        lambda **options: PartitionedGraph.from_points(np.eye(3), folder, n_partitions=1, radius=9.0, **options),
+    )
+    for build in builders:
+        with pytest.raises(ValueError, match="folder must not hold a partitioned graph yet"):
+            build()
+        assert build(overwrite=True).n_nodes == 3
+    assert shown == [False] * 3
 
 
 def test_partitions_that_an_interrupted_overwriting_left_are_not_taken_for_new_ones(folder):

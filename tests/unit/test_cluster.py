@@ -1,15 +1,32 @@
-"""Which worker has which partition, as workers come and go."""
+"""What is asked of a Dask cluster: who has which partition, what is sent and waited for, what its failures mean."""
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
+import dask
+import dask.array as da
+import distributed
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.partitioned.cluster import Placement, placed_evenly, workers_of
+from oracle import relative_error
+from spectralgp import Graph, PartitionedGraph
+from spectralgp.operators import MomentPass
+from spectralgp.partitioned import operator as operators
+from spectralgp.partitioned.local import LocalLaplacian
+from spectralgp.partitioned.operator import (
+    PartitionedOperator,
+    current_client,
+    explained_failures,
+    placed_evenly,
+    workers_of,
+)
+from tolerances import EXACT
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
@@ -28,6 +45,7 @@ def test_a_new_worker_takes_what_is_more_than_a_share_of_the_others():
 
 
 NAMES = st.sampled_from("abcdef")
+MANAGER = "active-memory-manager.start"
 
 
 @given(st.lists(NAMES, min_size=1, max_size=20), st.sets(NAMES, min_size=1))
@@ -42,16 +60,14 @@ def test_shares_are_even_and_stable(homes, workers):
     assert moved == least
 
 
-def test_workers_that_come_late_or_never():
-    placement = Placement(2)
-    assert placement.among([]) == ["", ""]
-    assert placement.among(["a", "b"]) == ["a", "b"]
-    assert placement.among(["b"]) == ["b", "b"]
-    assert placement.known == {"a", "b"}
+def test_without_workers_partitions_are_nowhere():
+    assert placed_evenly(["", "a"], []) == ["", ""]
 
 
 class Client:
     """What is asked of a client whose scheduler may not answer."""
+
+    dashboard_link = "no dashboard"
 
     def __init__(self, status, answer):
         self.status, self._answer = status, answer
@@ -61,6 +77,9 @@ class Client:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
+
+    def compute(self, tasks):
+        return list(dask.compute(*tasks, scheduler="synchronous"))
 
 
 def test_workers_come_in_the_order_of_their_addresses():
@@ -73,5 +92,302 @@ def test_workers_come_in_the_order_of_their_addresses():
 )
 def test_a_scheduler_that_does_not_answer_is_told(status, answer):
     """Asking it may take a minute to fail, so that a client that knows is not made to ask."""
+    client = Client(status, answer)
     with pytest.raises(RuntimeError, match="the Dask scheduler at tcp://here:8786 must stay there"):
-        workers_of(Client(status, answer))
+        workers_of(client)
+    client.scheduler = None
+    with pytest.raises(RuntimeError, match="the Dask scheduler at an unknown address must stay there"):
+        workers_of(client)
+
+
+@pytest.mark.parametrize(("cores", "words"), [({3}, "1 worker was started"), ({0, 2, 5}, "3 workers was started")])
+def test_without_a_client_a_local_one_is_made_which_moves_nothing(monkeypatch, cores, words):
+    def none():
+        raise ValueError("no client")
+
+    def made(**options):
+        settings = [dask.config.get(f"distributed.scheduler.{name}") for name in ("work-stealing", MANAGER)]
+        assert settings == [False, False]
+        return SimpleNamespace(dashboard_link="http://here", **options)
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    monkeypatch.setattr(distributed, "Client", made)
+    monkeypatch.setattr(operators.os, "sched_getaffinity", {0: cores}.__getitem__)  # of this process
+    with pytest.warns(UserWarning, match=rf"No Dask client was there, so a local one with {words} \(http://here\)"):
+        client = current_client()
+    assert (client.n_workers, client.threads_per_worker) == (len(cores), 1)
+    assert dask.config.get("distributed.scheduler.work-stealing")  # as it was
+    monkeypatch.delattr(operators.os, "sched_getaffinity")  # as elsewhere than on Linux
+    for count, n_workers in ((7, 7), (None, 1)):
+        monkeypatch.setattr(operators.os, "cpu_count", lambda count=count: count)
+        with pytest.warns(UserWarning, match=f"a local one with {n_workers} worker"):
+            assert current_client().n_workers == n_workers
+    monkeypatch.setattr(distributed, "get_client", lambda: client)
+    assert current_client() is client
+
+
+def killed(**worker):
+    return distributed.KilledWorker("task", SimpleNamespace(**worker) if worker else None, 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (killed(address="tcp://w", memory_limit=25e8), MemoryError, r"got tcp://w \(memory limit 2.5 GB\) killed"),
+        (killed(address="tcp://w", memory_limit=0), MemoryError, "got tcp://w killed while it computed. Cut the graph"),
+        (killed(), MemoryError, "got a worker killed while it computed. Cut the graph"),
+        (MemoryError("no gigabyte."), MemoryError, "workers must have memory .*; got less: no gigabyte. Cut the graph"),
+        (distributed.comm.CommClosedError("gone"), RuntimeError, r"scheduler at tcp://here:8786 .*\(CommClosedError\)"),
+        (CancelledError(), RuntimeError, r"must stay there until the work is done; .*\(CancelledError\)"),
+        (ZeroDivisionError("own"), ZeroDivisionError, "^own$"),
+    ],
+)
+def test_failures_of_a_cluster_are_told_in_plain_words(error, kind, message):
+    with pytest.raises(kind, match=message), explained_failures(Client("running", {})):
+        raise error
+
+
+# -------------------------------------------------------------------------------------------- what is sent to workers
+
+N_NODES, N_HOPS = 24, 2
+RING = Graph.from_edges([(node, (node + 1) % N_NODES, 1.0 + node) for node in range(N_NODES)])
+
+
+class InTurn(PartitionedOperator):
+    """An operator whose tasks are run as they are asked for, and noted with their options; and what is waited for."""
+
+    workers, asked, waited = ("a", "b"), [], []
+
+    @property
+    def client(self):
+        return Client("running", dict.fromkeys(self.workers, 1))
+
+    def submit(self, function, *arguments, **options):
+        self.asked.append((getattr(function, "func", function).__name__, options))
+        return function(*arguments)
+
+    def gather(self, futures):
+        return list(futures)
+
+    def settle(self, futures):
+        self.waited.append(futures)
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    """Four pieces of a ring, each of which has two neighbours."""
+    folder = tmp_path_factory.mktemp("ring") / "parts"
+    return PartitionedGraph.from_graph(RING, 4, folder, partitioner="contiguous", n_hops=N_HOPS)
+
+
+@pytest.fixture
+def operator(ring, monkeypatch):
+    made = InTurn(ring, "combinatorial", "float32")
+    for name in ("asked", "waited"):
+        monkeypatch.setattr(InTurn, name, [])
+    return made
+
+
+def pinned(*workers):
+    return [{"workers": [worker], "allow_other_workers": True} for worker in workers]
+
+
+def test_tasks_run_on_the_worker_of_their_partition_and_elsewhere_only_without_it(operator):
+    operator.zeros(3)
+    assert operator.asked == [("zeros", options) for options in pinned("a", "a", "b", "b")]
+    operator.asked.clear()
+    operator.workers = ("b",)
+    operator.random_signs(3, np.random.default_rng(0))
+    assert operator.asked == [("random", options) for options in pinned("b", "b", "b", "b")]
+    operator.asked.clear()
+    operator.workers = ()
+    operator.zeros(3)
+    assert operator.asked == [("zeros", {})] * 4
+
+
+def test_a_partition_sends_all_to_its_own_worker_and_to_others_what_they_need(operator):
+    block = operator.load(np.random.default_rng(0).standard_normal((3, N_NODES)))
+    operator.asked.clear()
+    first, *_, last = operator.exchange(block.parts, 1)
+    # each has a neighbour on its own worker and one on the other
+    assert operator.asked == [("message_of", options) for options in pinned(*"aaaabbbb")]
+    # of both ends of the first partition the last one has the lower in its halo, and the other way round
+    whole, part = first[0], first[1]
+    assert (whole.rows, part.values.shape) == (None, (1, 1, 3))
+    np.testing.assert_array_equal(whole.values[0], block.parts[1][[0, 5]])
+    np.testing.assert_array_equal(part.values[0], block.parts[3][[5]])
+    np.testing.assert_array_equal(last[0].values[0], block.parts[0][[0]])
+    np.testing.assert_array_equal(last[0].rows, [0])
+
+
+def test_no_more_than_eight_exchanges_are_under_way(operator, monkeypatch):
+    """What is waited for after a step of a pass are the messages of eight exchanges before, or the first ones."""
+    sent, plain = [], PartitionedOperator.exchange
+    monkeypatch.setattr(InTurn, "exchange", lambda *arguments: sent.append(plain(*arguments)) or sent[-1])
+    passed = MomentPass(operator, operator.load(np.ones((1, N_NODES))), gram=True)
+    passed.extend(2 * N_HOPS * 11 + 1)
+    assert len(sent) == 12
+    for number, found in enumerate(operator.waited, 1):
+        expected = [message for inbox in sent[max(0, number - 7)] for message in inbox]
+        assert [id(one) for one in found] == [id(one) for one in expected]
+
+
+def test_the_address_of_a_worker_stays_where_it_is_known(operator):
+    assert operator.placed() == ["a", "a", "b", "b"]
+    made = object.__new__(InTurn)
+    made.__dict__ |= pickle.loads(pickle.dumps(operator.__getstate__()))
+    made.workers = ("c",)
+    assert made.placed() == ["c"] * 4
+    assert (made._known, operator._known) == ({"c"}, {"a", "b"})
+
+
+def test_numbers_keep_the_precision_of_a_block(operator):
+    block = operator.load(np.random.default_rng(0).standard_normal((2, N_NODES)))
+    for found in (block * np.float64(2), np.float64(3) - block, block + np.ones(2, dtype=np.float32), block**2):
+        assert found.n_columns == 2
+        assert {part.dtype for part in found.parts} == {np.dtype(np.float32)}
+    with pytest.raises(TypeError):
+        np.add.reduce(block)
+
+
+@pytest.mark.parametrize(("n_bytes", "widths"), [(3 * 4 * N_NODES + 1, [24]), (100, [8, 8, 8]), (10, [6, 6, 6, 6])])
+def test_answers_have_no_larger_chunks_than_needed_and_no_more_than_partitions(operator, monkeypatch, n_bytes, widths):
+    """288 bytes in all."""
+    monkeypatch.setattr(operators, "BYTES_PER_CHUNK", n_bytes)
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
+    found = operator.unload(operator.load(signals))
+    assert found.chunks == ((3,), tuple(widths))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found.compute(scheduler="synchronous"), signals)
+
+
+class Lazily:
+    """An array in a file, as h5py has them, of which slices can be asked."""
+
+    def __init__(self, array):
+        self._array, self.shape = array, array.shape
+
+    def __getitem__(self, places):
+        return self._array[places]
+
+
+def test_arrays_of_other_libraries_are_read_by_slices(operator):
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
+    for array in (Lazily(signals), np.asfortranarray(signals)):
+        np.testing.assert_array_equal(np.concatenate(operator.load(array).parts), signals.T)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_that_are_mapped_are_read_by_those_who_need_them(operator, tmp_path, order):
+    """From where an array begins in its file; what is a part of a map is read here."""
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
+    mapped = np.memmap(tmp_path / "signals", signals.dtype, "w+", 20, signals.shape, order)
+    mapped[:] = signals
+    mapped.flush()
+    operator.asked.clear()
+    found = operator.load(np.memmap(tmp_path / "signals", signals.dtype, "r", 20, signals.shape, order))
+    assert [name for name, _ in operator.asked] == ["read_map"] * 4
+    np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
+    np.testing.assert_array_equal(np.concatenate(operator.load(mapped[1:]).parts), signals[1:].T)
+    assert operator.asked[-1][0] == "placed"
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_dask_arrays_are_split_and_put_together_whatever_their_chunks(ring, in_order):
+    operator = InTurn(ring.in_partition_order() if in_order else ring, "combinatorial", "float64")
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES))
+    for chunks in ((3, N_NODES), (2, 5), (1, 7)):
+        found = operator.load(da.from_array(signals, chunks=chunks))
+        assert (found.n_columns, [part.shape for part in found.parts]) == (3, [(6, 3)] * 4)
+        np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_compiled"), [("combinatorial", False), ("normalized", True), ("balanced", True), ("balanced", False)]
+)
+def test_partitions_in_turn_do_what_the_whole_graph_does(ring, monkeypatch, kind, is_compiled):
+    """Every recurrence, by loops and by SciPy: of one step, of as many as a halo has rings, and of more."""
+    monkeypatch.setattr(LocalLaplacian, "_is_compiled", is_compiled)
+    rng, whole = np.random.default_rng(0), RING.operator(kind, np.empty(0))
+    parts, signals = InTurn(ring, kind, "float64"), rng.standard_normal((3, N_NODES))
+    assert parts.gershgorin == pytest.approx(whole.gershgorin)
+    largest = whole.largest_eigenvalue()
+    assert parts.largest_eigenvalue()[0] == pytest.approx(largest[0], rel=1e-9)
+    for operator in (whole, parts):
+        operator.tighten(*largest)
+
+    def both(action):
+        found, expected = np.concatenate(action(parts).parts).T, whole.unload(action(whole))
+        assert relative_error(found, expected) < EXACT
+
+    for gram in (True, False):
+        for n_moments in (3, 2 * N_HOPS + 1, 4 * N_HOPS + 3):
+            found, expected = (MomentPass(one, one.load(signals), gram) for one in (parts, whole))
+            for one in (found, expected):
+                one.extend(n_moments)
+            assert relative_error(found.moments, expected.moments) < EXACT
+    for n_terms in (1, 2, 3, 5, 6):
+        mixing, shares = rng.standard_normal((n_terms, 3, 2)), rng.standard_normal((2, n_terms))
+        both(lambda operator, mixing=mixing: operator.filtered(operator.load(signals), mixing))
+        both(lambda operator, factors=mixing[:, :, 0]: operator.filtered(operator.load(signals), factors))
+        both(lambda operator, shares=shares: operator.probed(operator.load(signals), shares))
+    both(lambda operator: operator.step(operator.load(signals), operator.load(2 * signals)))
+
+
+# --------------------------------------------------------------------------------------------------- what is waited for
+
+
+class Waiting(InTurn):
+    settle = PartitionedOperator.settle
+
+
+class Future:
+    def __init__(self, status, error=None):
+        self.status, self._error = status, error
+
+    def result(self):
+        raise self._error
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """Limits of time of what was waited for; the first wait ends without a result."""
+    found = []
+
+    def wait(futures, timeout):
+        found.append(timeout)
+        if len(found) == 1:
+            raise distributed.TimeoutError
+
+    monkeypatch.setattr(distributed, "wait", wait)
+    return found
+
+
+def test_tasks_are_waited_for_as_long_as_one_of_their_workers_lives(ring, waits):
+    operator = Waiting(ring, "combinatorial", "float64")
+    operator.workers = ("b", "c")
+    operator.settle([Future("finished")])
+    assert waits == [10.0, 10.0]
+    with pytest.raises(ZeroDivisionError, match="in a task"):
+        operator.settle([Future("finished"), Future("error", ZeroDivisionError("in a task"))])
+
+
+def test_workers_that_were_all_lost_are_not_waited_for(ring, waits):
+    operator = Waiting(ring, "combinatorial", "float64")
+    operator.workers = ("c",)
+    with pytest.raises(RuntimeError, match="some worker must live as long as a pass; got all 2 lost since it began"):
+        operator.settle([Future("pending")])
+    waits.clear()
+    operator.workers = ()  # they may come back
+    operator.settle([Future("finished")])
+    assert len(waits) == 2
+
+
+def test_dask_arrays_in_the_order_of_the_partitions_are_not_shuffled(ring):
+    """Chunks are those of the partitions, in and out."""
+    operator = InTurn(ring.in_partition_order(), "combinatorial", "float64")
+    signals = np.random.default_rng(0).standard_normal((2, N_NODES))
+    found = operator.unload(operator.load(signals))
+    assert isinstance(found, da.Array)
+    assert found.chunks == ((2,), (6, 6, 6, 6))
+    np.testing.assert_array_equal(found.compute(scheduler="synchronous"), signals)

@@ -129,6 +129,15 @@ def test_edgeless_graphs_need_a_number_of_nodes():
             {},
             r"edges must mention every node from 0 to 1000000000000 .*; got 1 edges.* labels as names",
         ),
+        ([(0.0, 2.0**53)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got 9007199254740992"),
+        ([(0.0, 2.0**53 + 2)], {"n_nodes": 3}, r"whole-numbered nodes or named ones; got numbers .* beyond 2\*\*53"),
+        ([(0.0, 1.5)], {"n_nodes": 3}, "whole-numbered nodes or named ones; got numbers with a fraction"),
+        ([(0, 10**6 + 2)], {}, r"edges must mention every node from 0 to 1000002 .*; got 1 edges\."),
+        (
+            [(0, 10**6 + 1)],  # as many as memory is taken for whatever comes
+            {},
+            r"edges must mention every node from 0 to 1000001 .*; got no edge at node 1\.",
+        ),
         ([(0, 5)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got 5"),
         ([(0, -1)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got -1"),
         ([(0, -1), (0, -2)], {}, "edges must join nodes from 0; got -2"),

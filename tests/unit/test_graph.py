@@ -14,6 +14,7 @@ from hypothesis import given
 from sklearn.base import clone
 
 from spectralgp.graphs import Graph, as_graph
+from spectralgp.graphs.core import laplacian_parts
 from strategies import adjacencies, graphs, graphs_and_permutations
 
 ROUNDING = 1e-13  # relative, a few operations on doubles
@@ -307,6 +308,22 @@ def test_largest_eigenvalues_of_stars_in_any_unit_are_known(unit, n_nodes):
     assert star.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
 
 
+def test_a_node_without_edges_does_not_change_the_largest_eigenvalue():
+    nodes = np.arange(240)
+    ring = Graph.from_edges(np.column_stack([nodes, (nodes + 1) % 240, np.full(240, 0.5)]), n_nodes=241)
+    assert ring.largest_eigenvalue() == pytest.approx(2.0, rel=EIGENVALUE)
+
+
+@pytest.mark.parametrize("kind", ["combinatorial", "normalized", "balanced"])
+def test_some_rows_of_a_laplacian_are_those_of_the_whole(kind):
+    """As a partition has them: its own rows, and the degrees of all nodes that they join."""
+    graph = Graph([[0, 2.0, 0.5, 0, 0], [2, 0, 3, 0, 0], [0.5, 3, 0, 1.5, 0], [0, 0, 1.5, 0, 0], [0, 0, 0, 0, 0]])
+    weights, diagonal = laplacian_parts(graph.weights[:3], graph.degrees, kind)
+    expected = graph.laplacian(kind).toarray()[:3]
+    np.testing.assert_allclose(np.eye(3, 5) * diagonal[:, None] - weights.toarray(), expected, rtol=ROUNDING)
+    assert (weights.shape, diagonal.shape) == ((3, 5), (3,))
+
+
 def test_largest_eigenvalue_is_remembered():
     graph = Graph(PATH)
     graph._cache["largest_eigenvalue", "combinatorial"] = 8.0
@@ -321,6 +338,35 @@ def test_unknown_laplacians_are_refused():
 
 
 # ----- doors -----
+
+
+@pytest.mark.parametrize(
+    "weights", [scipy.sparse.csr_array((2, 3)), scipy.sparse.coo_array(np.ones(5)), scipy.sparse.csr_array((0, 0))]
+)
+def test_sparse_weights_that_are_not_square_are_refused(weights):
+    match = r"weights must have (shape \(n_nodes, n_nodes\)|at least one node); got .*an adjacency matrix"
+    with pytest.raises(ValueError, match=match):
+        Graph(weights)
+
+
+@pytest.mark.parametrize("edges", [[[0, 1], [2, 0]], [[0, 1, 0.5], [1, 2, 0.7], [2, 0, 0.9]]])
+def test_two_pairs_or_three_triples_are_told_from_an_adjacency(edges):
+    with pytest.raises(ValueError, match=r"If its rows are edges, use Graph\.from_edges\."):
+        Graph(edges)
+    larger = np.pad(edges, (0, 2))
+    others = (larger, scipy.sparse.csr_array(np.array(edges)), np.array(edges) + np.array([0.5, 0, 0])[: len(edges)])
+    for other in others:
+        with pytest.raises(ValueError) as raised:  # noqa: PT011
+            Graph(other)
+        assert "rows are edges" not in str(raised.value)
+
+
+def test_of_two_directions_that_differ_the_worst_are_named():
+    weights = np.zeros((4, 4))
+    weights[0, 1], weights[1, 0], weights[2, 3], weights[3, 2] = 1.0, 1.25, 2.0, 5.0
+    match = r"got weights\[2, 3\] = 2.0 and weights\[3, 2\] = 5.0, the largest of 2 differences"
+    with pytest.raises(ValueError, match=match):
+        Graph(weights)
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])

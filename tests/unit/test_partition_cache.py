@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,32 @@ def test_those_of_another_laplacian_make_room(keys, opened):
         for key in turn:
             local.laplacian(key)
     assert opened == [*turn, *turn[2:]]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1000, 200.0), (None, np.inf), (0, np.inf)])
+def test_a_fifth_of_the_memory_of_a_worker_is_for_open_partitions(monkeypatch, limit, expected):
+    assert local._memory_limit() == np.inf  # in no worker
+    worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit))
+    monkeypatch.setattr(local, "import_module", lambda name: SimpleNamespace(get_worker=lambda: worker))
+    assert local._memory_limit() == expected
+
+
+def test_states_and_messages_say_how_large_they_are(keys):
+    """Dask decides by it what to move and what to write to the disk."""
+    message = local.Message(np.zeros((2, 3, 5)))
+    assert message.__sizeof__() == 8 * 30
+    assert local.Message(message.values, np.arange(3, dtype=np.int32)).__sizeof__() == 8 * 30 + 12
+    state = local.State([np.zeros((7, 5)), np.zeros((7, 5))], {"columns": np.zeros(11)}, [1.0], message)
+    assert state.__sizeof__() == 8 * (70 + 11 + 30)
+    opened = local._opened(keys("combinatorial")[0])
+    assert opened.n_bytes == sum(one.nbytes for one in opened.matrix) + 8 * opened.n_own
+
+
+def test_the_state_of_a_recurrence_has_one_taker():
+    blocks, carried = [np.arange(3.0), np.ones(3)], {"columns": np.ones(2)}
+    state = local.State(list(blocks), carried, ["found"], local.Message(np.ones(1)))
+    taken = state.taken()
+    assert all(one is other for one, other in zip(taken.blocks, blocks, strict=True))
+    assert (taken.carried, taken.found, state.blocks) == (carried, [], [])
+    with pytest.raises(RuntimeError, match="taken over twice; run the whole pass again"):
+        state.taken()

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from spectralgp.graphs import Graph
 from spectralgp.graphs.points import usual_bandwidth
+from spectralgp.graphs.weights import small_integers
 
 ROUNDING = 1e-13  # relative, a few operations on doubles
 
@@ -148,6 +149,20 @@ def test_a_radius_of_the_spacing_joins_all_neighbours_on_a_grid():
     points = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     assert Graph.from_points(points, radius=0.1, weights="binary").n_edges == 2 * 20 * 19
     assert Graph.from_points(points, radius=0.1 * (1 - 1e-6), weights="binary").n_edges == 0
+
+
+def test_a_radius_reaches_a_billionth_farther_and_no_more():
+    for beyond, n_edges in ((0.5e-9, 1), (2e-9, 0)):
+        assert Graph.from_points([[0.0], [3 * (1 + beyond)]], radius=3.0, weights="binary").n_edges == n_edges
+
+
+def test_integers_are_small_where_they_hold_the_largest():
+    assert (small_integers(2**31 - 1), small_integers(2**31)) == (np.int32, np.int64)
+
+
+def test_points_as_far_and_as_near_as_may_be():
+    for distance in (1e140, 1e-140):
+        assert Graph.from_points([[0.0], [distance]], 1, weights="inverse").weights[0, 1] == pytest.approx(1 / distance)
 
 
 def test_a_radius_that_reaches_nobody_leaves_isolated_nodes():

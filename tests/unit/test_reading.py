@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import time
 import warnings
@@ -19,6 +20,7 @@ from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import (
     Dialect,
+    as_label,
     as_long,
     dialect_of,
     following,
@@ -126,7 +128,12 @@ def test_numbers_are_the_nearest_to_what_is_written(file):
             "day;a;b;c\n1;1,5;2.5;4\n",
             r"one decimal mark; got '1,5' in row 2, column 'a' and '2.5' in row 2, column 'b'",
         ),
-        ("day,a,b,c\n1,2,inf,4\n", r"got infinity in row 2, column 'b'"),
+        (
+            "day;a;b;c\n1;NA;2;4\n2;1,5;2;4\n3;2,5;3.5;4\n4;1;4.5;4\n",
+            r"got '1,5' in row 3, column 'a' and '3.5' in row 4, column 'b'",
+        ),
+        ("day,a,b,c\n1,2,3,4\n2,2,inf,4\n3,2,inf,4\n", r"got infinity in row 3, column 'b'"),
+        ("day;a;b;c;\n1;1;2;3;\n2;1;2;3;9\n", r"name every column in row 1; got no name in column 5"),
         ("day,a,b,c\n1,2,3\n", r"as there are names, 4; got 3 in row 2\. Cells are separated by ','"),
         ("day,a,b,c\n1,2,3,4\n1,2,3,4,5\n", r"as there are names, 4; got 5 in row 3"),
         ("day,a,b,a\n1,2,3,4\n", r"distinct column names; got 'a' more than once \('a' in columns 2, 4\)"),
@@ -262,6 +269,12 @@ def test_long_tables_come_in_any_order(file, nameless):
     assert signals.index.name == "day"
 
 
+def test_copies_of_what_is_no_node_are_left_out_too(file):
+    content = "day,node,value\n2,x,2\n1,a,1\n1,x,3\n1,x,3\n1,c,6\n2,b,4\n"
+    signals = signals_from_file(file(content), PATH, nodes="graph")
+    np.testing.assert_array_equal(signals, [[1.0, np.nan, 6.0], [np.nan, 4.0, np.nan]])
+
+
 def test_long_and_wide_are_the_same_signals(file):
     data = load_fertility()
     wide = pd.DataFrame(data.rates, index=pd.Index(data.years, name="year"), columns=list(data.graph.names))
@@ -342,6 +355,8 @@ def test_edges_with_and_without_weights(file):
     ("content", "message"),
     [
         ("from,to\na,b\n", r"must have the columns source, target and optionally weight"),
+        ("Source,SOURCE,target\na,b,c\n", r"must have the columns source, .*; got 'Source', 'SOURCE', 'target'"),
+        ("source,to\na,b\n", r"must have the columns source, target and .*; got 'source', 'to'"),
         ("source,target\na,b\nc,c\n", r"an edge from 'c' to itself in row 3, column 'target'"),
         ("source,target\na,b\n,c\n", r"an empty cell in row 3, column 'source'"),
         ("source,target,weight\na,b,-1\n", r"weights from 0 on; got -1 in row 2, column 'weight'"),
@@ -392,6 +407,13 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
             r"got a header of 2,000,000,000 rows and 1 entries, more than 78 bytes can hold",
         ),
         ("graph.mtx", f"{MATRIX}3 3 2000000000\n1 2 1.0\n", r"3 rows and 2,000,000,000 entries, more than"),
+        ("graph.mtx", f"{MATRIX}3 1000001 1\n1 2 1.0\n", r"a header of 3 rows and 1 entries, more than"),
+        ("graph.mtx", f"{MATRIX}1000001 3 1\n1 2 1.0\n", r"a header of 1,000,001 rows and 1 entries, more than"),
+        (
+            "graph.mtx",
+            f"{MATRIX}1000000 3 1\n1 2 1.0\n",
+            r"weights must have shape \(n_nodes, n_nodes\); got \(1000000",
+        ),
         ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
         ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
         (
@@ -414,6 +436,16 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
             r"geometry in every feature, .*; got .* in feature 2",
         ),
         ("graph.geojson", POINT + '{"geometry": {"type": "Point", "coordinates": [1]}}]}', r"got .* in feature 2"),
+        (
+            "graph.geojson",
+            POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]], []]}}]}',
+            r"geometry in every feature, .*; got .* in feature 2",
+        ),
+        (
+            "graph.geojson",
+            POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]]]}}]}',
+            r"points, or polygons, and nothing else; got Point, Polygon\.",
+        ),
         ("graph.geojson", '{"features": []}', r"points, or polygons, and nothing else; got no features"),
         ("graph.xlsx", "", r"must have one of the suffixes .csv, .*; got '.xlsx'"),
     ],
@@ -443,6 +475,52 @@ def test_longitudes_and_latitudes_are_on_the_sphere(tmp_path, longitude, latitud
     near = graph_from_points(tmp_path / "states.csv", radius=500)
     expected = Graph.from_points(data.graph.coordinates, radius=500, metric="haversine")
     np.testing.assert_array_equal(near.weights.toarray(), expected.weights.toarray())
+
+
+def test_an_edge_of_weight_zero_names_its_nodes_and_is_none(file):
+    graph = graph_from_file(file("SOURCE,Target,weight\na,b,0\nc,b,1.5\na,c,2.5\nb,c,1.5\n"))
+    assert graph.names == ("a", "b", "c")
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 0, 2.5], [0, 0, 1.5], [2.5, 1.5, 0]])
+
+
+def test_a_packed_matrix_may_be_longer_than_its_file(tmp_path, file):
+    header = "%%MatrixMarket matrix array real general\n"
+    (tmp_path / "zeros.mtx.gz").write_bytes(gzip.compress((header + "40 40\n" + "0\n" * 1600).encode()))
+    assert graph_from_file(tmp_path / "zeros.mtx.gz").n_nodes == 40
+    for content in (f"{header}40 40\n0\n", f"{header}900 900\n0\n"):
+        with pytest.raises(ValueError, match=r"00? rows and (1,600|810,000) entries, more than \d+ bytes"):
+            graph_from_file(file(content, "zeros.mtx"))
+
+
+def test_points_are_joined_to_eight_neighbours_unless_something_is_said(file):
+    points = np.random.default_rng(0).random((30, 2)).round(6)
+    rows = "".join(f"{x},{y}\n" for x, y in points)
+    for options in ({}, {"radius": 0.2}, {"n_neighbors": 3}):
+        graph = graph_from_points(file("x,y\n" + rows), **options)
+        expected = Graph.from_points(points, **(options or {"n_neighbors": 8}))
+        assert (graph.weights != expected.weights).nnz == 0
+
+
+def test_coordinates_join_a_graph_by_position_where_one_of_both_has_no_names(file):
+    for graph, content in ((PATH, "x,y\n1,2\n3,4\n5,6\n"), (Graph(PATH.weights), "name,x,y\nq,1,2\np,3,4\nr,5,6\n")):
+        placed = with_points(graph, file(content))
+        assert placed.names == graph.names
+        np.testing.assert_array_equal(placed.coordinates, [[1, 2], [3, 4], [5, 6]])
+        with pytest.raises(ValueError, match=r"one row for each of the 3 nodes; got 2\."):
+            with_points(graph, file("\n".join(content.splitlines()[:-1])))
+
+
+def test_dots_in_the_name_of_a_file_are_no_suffix(tmp_path, file):
+    content = "source,target\na,b\n"
+    assert graph_from_file(file(content, "roads.2024.csv")).names == ("a", "b")
+    (tmp_path / "roads.2024.CSV.gz").write_bytes(gzip.compress(content.encode()))
+    assert graph_from_file(tmp_path / "roads.2024.CSV.gz").names == ("a", "b")
+
+
+def test_a_longitude_without_a_latitude_is_no_place(file):
+    graph = graph_from_points(file("lon,x,y,z\n10,0,0,0\n20,3,4,0\n30,3,4,12\n"), n_neighbors=1, weights="inverse")
+    np.testing.assert_allclose(graph.weights.toarray()[1], [0.2, 0, 1 / 12])
+    assert graph.names == ("10", "20", "30")  # the first column, which is no coordinate
 
 
 def test_x_and_y_are_in_the_plane(file):
@@ -570,6 +648,19 @@ def test_inputs_are_matched_by_the_index(file):
         inputs_from_file(file("wind\n1\n2\n"), index)
 
 
+@pytest.mark.parametrize(
+    "index", [pd.RangeIndex(2, name="n"), pd.Index([0.0, 1.0]), pd.Index([1, 0]), pd.RangeIndex(1, -1, -1)]
+)
+def test_what_counts_rows_under_a_name_or_in_another_way_is_an_index(file, index):
+    inputs = inputs_from_file(file("n,wind\n1,10\n0,20\n2,30\n"), index)
+    assert inputs["wind"].tolist() == [20.0 - 10.0 * label for label in index]
+
+
+def test_of_several_labels_that_are_repeated_the_first_is_named(file):
+    with pytest.raises(ValueError, match=r"one row for each label; got 5 again in row 4, column 'n'"):
+        inputs_from_file(file("n,wind\n6,0\n5,1\n5,2\n6,3\n"), pd.Index([5, 6], name="n"))
+
+
 def test_inputs_without_an_index_are_paired_by_position(file):
     index = pd.RangeIndex(2)
     assert inputs_from_file(file("wind,sun\n1,2\n3,4\n"), index).to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -620,6 +711,41 @@ def test_the_row_before_is_the_input(index, following):
 def test_labels_go_on_from_two_rows_and_one_has_no_step():
     assert following(pd.Index([3, 5]), 2) == [7, 9]
     assert following(pd.Index([3]), 2) == ["after 3", "2 after 3"]
+    assert following(pd.Index([0.1, 0.2, 0.1 + 0.2]), 3) == pytest.approx([0.4, 0.5, 0.6])
+    days = pd.DatetimeIndex(["2024-01-01", "2024-01-03", "2024-01-05"])
+    assert following(days, 2) == [pd.Timestamp("2024-01-07"), pd.Timestamp("2024-01-09")]
+    assert following(days[:2], 1) == ["after 2024-01-03"]  # of two dates no one knows the frequency
+
+
+def test_times_must_be_what_the_model_was_fitted_to():
+    for index, clock, other in (
+        (pd.Index([1990.5, 2000.0]), "numbers", "dates"),
+        (pd.DatetimeIndex(["2000-01-01"]), "dates", "numbers"),
+    ):
+        assert len(time_inputs(index, clock)) == len(time_inputs(index)) == len(index)
+        with pytest.raises(ValueError, match=rf"time must be {other}, as the model was fitted to; got {clock} such as"):
+            time_inputs(index, other)
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [(None, ""), (np.nan, ""), (3.0, "3"), (2.5, "2.5"), (np.float32(4), "4"), (7, "7"), (" x ", "x"), (True, "True")],
+)
+def test_cells_are_names_without_what_numbers_are_written_with(cell, label):
+    assert as_label(cell) == label
+
+
+def test_the_separator_is_judged_by_fifty_rows(file):
+    """By commas the names are more, and as many as cells in all rows but one."""
+    for row, separator in ((50, ";"), (51, ",")):
+        lines = ["x,y,z;w"] + ["1,2,3;4"] * 60
+        lines[row - 1] = "1,2;4"
+        assert dialect_of(file("\n".join(lines))).separator == separator
+
+
+def test_a_parquet_file_that_is_not_there_is_called_so(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "none.parquet")
 
 
 def test_rows_before_must_be_complete():
@@ -694,6 +820,21 @@ def test_intervals_are_rounded_to_three_digits_of_the_deviation_and_what_was_obs
     assert list(long) == ["signal", "node", "mean", "std", "lower", "upper"]
     row = long[(long["signal"] == 2001) & (long["node"] == "b")]
     assert row.iloc[0, 2:].tolist() == [tables[name].loc[2001, "b"] for name in ("mean", "std", "lower", "upper")]
+
+
+def test_a_column_is_rounded_by_its_smallest_deviation_and_one_without_any_is_not():
+    labels = {"index": [1, 2, 3], "columns": ["a", "b", "c"]}
+    mean = pd.DataFrame(np.full((3, 3), 1.23456789), **labels)
+    std = pd.DataFrame([[0.5, 20.0, 0.0], [0.0123, 3.5, 0.0], [0.2, 0.0, 0.0]], **labels)
+    tables = with_intervals(mean, std, 0.5)
+    assert tables["mean"].to_numpy().tolist() == [
+        [1.2346, 1.23, 1.23456789],
+        [1.2346, 1.23, 1.23456789],
+        [1.2346, 1.23456789, 1.23456789],
+    ]
+    half = 0.6744897501960817  # of a standard Gaussian
+    np.testing.assert_allclose(tables["upper"] - tables["lower"], 2 * half * std, atol=0.011)
+    assert (tables["upper"] >= tables["mean"]).all(axis=None)
 
 
 @pytest.mark.parametrize(

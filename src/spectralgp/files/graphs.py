@@ -62,7 +62,7 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     suffix = "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
     suffix = suffix.removesuffix(".gz") if suffix in PACKED else suffix
     if suffix in (".geojson", ".json"):
-        return _from_geojson(path, NEIGHBORS if n_neighbors is None and radius is None else n_neighbors, radius)
+        return _from_geojson(path, n_neighbors, radius)
     if n_neighbors is not None or radius is not None:
         raise ValueError(
             f"n_neighbors and radius must be left out where a file has edges of its own; got one with {path}. They are "
@@ -87,12 +87,17 @@ def graph_from_points(
     """
     table = read_table(path)
     points, names, is_sphere = _points(table)
-    n_neighbors = NEIGHBORS if n_neighbors is None and radius is None else n_neighbors
     metric: Any = "haversine" if is_sphere else "euclidean"
     try:
-        return Graph.from_points(points, n_neighbors, radius=radius, weights=weights, metric=metric, names=names)
+        return _joined(points, n_neighbors, radius, weights=weights, metric=metric, names=names)
     except ValueError as error:
         raise ValueError(f"{table.path}: {error}") from error
+
+
+def _joined(points: Array, n_neighbors: int | None, radius: float | None, **options: Any) -> Graph:
+    """Graph of points, joined to a few neighbours where nothing is said of them."""
+    n_neighbors = NEIGHBORS if n_neighbors is None and radius is None else n_neighbors
+    return Graph.from_points(points, n_neighbors, radius=radius, **options)
 
 
 def with_points(graph: Graph, path: Path | str) -> Graph:
@@ -158,15 +163,15 @@ def _from_edges(path: Path) -> Graph:
             continue
         if start == end:
             table.refuse("join different nodes", f"an edge from {start!r} to itself", row, target, "Drop the row.")
-        if weight is not None and not weights[row] >= 0:
+        first = seen.setdefault((min(start, end), max(start, end)), row)
+        if weight is None:
+            continue
+        if not weights[row] >= 0:
             got = "an empty cell" if np.isnan(weights[row]) else f"{weights[row]:g}"
             table.refuse("have weights from 0 on", got, row, weight, "Weights say how strongly nodes are joined.")
-        pair = (min(start, end), max(start, end))
-        first = seen.setdefault(pair, row)
         if weights[first] != weights[row]:
             got = f"{weights[row]:g} between {start!r} and {end!r} ({weights[first]:g} in row {table.rows[first]})"
-            column = target if weight is None else weight
-            table.refuse("give an edge one weight, in either direction", got, row, column, "Drop or average copies.")
+            table.refuse("give an edge one weight, in either direction", got, row, weight, "Drop or average copies.")
     kept = sorted(seen.values())
     names = dict.fromkeys(label for pair in zip(starts, ends, strict=True) for label in pair if label)
     columns = {"source": [starts[row] for row in kept], "target": [ends[row] for row in kept], "weight": weights[kept]}
@@ -242,7 +247,7 @@ def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> 
     try:
         if kinds == {"Point"}:
             points = np.array([ring[0] for (ring,) in rings])
-            return Graph.from_points(points, n_neighbors, radius=radius, metric="haversine", names=names)
+            return _joined(points, n_neighbors, radius, metric="haversine", names=names)
         return _contiguous(rings, names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

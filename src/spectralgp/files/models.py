@@ -42,7 +42,6 @@ from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
-UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
 # what is kept of what was learnt; the rest is computed again
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
@@ -147,7 +146,7 @@ class Writing:
 
     def _array(self, array: NDArray[Any], where: str) -> Json:
         """An array keeps its type and the order of its axes in memory, on which sums of its numbers depend."""
-        is_fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
+        is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         stored = array.T if is_fortran else array
         if array.dtype.kind not in "fiu":
             raise _refused(where, array)
@@ -224,7 +223,7 @@ class Reading:
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
         self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
-        self._makers |= {READ_AS: self._read_as, RESPONSE: self._response}
+        self._makers |= {READ_AS: lambda **fields: ReadAs(**fields, graph=self.graph), RESPONSE: self._response}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
@@ -262,7 +261,7 @@ class Reading:
         return self._shared[table, place]
 
     def _task(self, inputs: Any, spectrum: Any, carried: Any, noise_floor: Any, device: Any, **fields: Any) -> Task:
-        are_columns = carried is None or np.all((carried.columns >= 0) & (carried.columns < inputs.shape[1]))
+        are_columns = carried is None or are_places(carried.columns, inputs.shape[1])
         require(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
         settings, device = spectrum or Exact(), self.device or device
         settings = settings if device is None else settings.on(device)
@@ -279,9 +278,6 @@ class Reading:
         is_same = np.allclose(made.sampled, sampled, rtol=SAME_FUNCTION, atol=SAME_FUNCTION * np.max(np.abs(sampled)))
         require(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
         return made
-
-    def _read_as(self, **fields: Any) -> ReadAs:
-        return ReadAs(**fields, graph=self.graph)
 
     def _spectrum(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
         signals, found = self.task.signals, self.known.get(laplacian)
@@ -368,11 +364,9 @@ def made(
 def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
     """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
     ranks = [n_signals if model.points is None else model.points.size for model in models]
-    needed = 8 * n_signals * (sum(ranks) + 2 * max(ranks))
-    if needed > UNQUESTIONED_BYTES:
-        there = _memory()
-        expected = f"one for {there / 1e9:.2g} GB of memory"
-        require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
+    needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
+    expected = f"one for {there / 1e9:.2g} GB of memory"
+    require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
 
 
 def _memory() -> float:

@@ -578,9 +578,9 @@ FILE = record(
     ),
     learnt=record(
         SimpleNamespace,
-        **each("raw_fits fits", several(FIT, least=1)),
+        **each("raw_fits fits", several(FIT)),  # as many as candidates, and draws too
         weights=array("n_members"),
-        draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT), least=1),
+        draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT)),
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
         order=(record(TimeOrder, factor=float, **each("n_following n_rows", COUNT)) | None, None),
         filling=(array("n_members") | None, None),

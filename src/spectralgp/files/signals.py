@@ -127,12 +127,11 @@ def _from_long(table: FileTable, graph: GraphBase, nodes: Nodes, date_format: st
     codes, signals = pandas.factorize(index, sort=index.dtype != object)
     place = {name: position for position, name in enumerate(names)}
     known = np.array([place.get(label, -1) for label in labels])
-    entries = codes * (len(names) + 1) + known
-    _, first, copies = np.unique(entries, return_index=True, return_inverse=True)
-    again = np.flatnonzero((first[copies] != np.arange(len(entries))) & (known >= 0))
+    again = np.flatnonzero(pandas.DataFrame({"signal": codes, "node": known}).duplicated() & (known >= 0))
     if again.size:
         row = int(again[0])
-        other = f"another one than in row {table.rows[first[copies[row]]]}"
+        first = np.argmax((codes == codes[row]) & (known == known[row]))
+        other = f"another one than in row {table.rows[first]}"
         table.refuse("have one value for each signal and node", other, row, node, "Drop or average copies.")
     values = np.full((len(signals), len(names)), np.nan)
     values[codes[known >= 0], known[known >= 0]] = cells[known >= 0]

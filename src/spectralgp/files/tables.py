@@ -365,7 +365,7 @@ def times_of(index: Any) -> Array:
     )
 
 
-def following(index: pd.Index[Any], n_rows: int = 1) -> list[Any]:
+def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
     """Labels of the rows after the last: one step on each where all steps are alike, else in words."""
     pandas = require("pandas", "cli", "to read signals from files")
     if len(index) > 1 and index.dtype.kind in "iuf":
@@ -413,7 +413,7 @@ def dialect_of(path: Path | str, date_format: str | None = None) -> Dialect:
         date_format = "%Y%m%d" if len(label) == 8 else "%Y%m%d%H"
     elif date_format is None and (found := ISO_TIME.fullmatch(label)):
         date_format = f"%Y-%m-%d{found[1]}%H:%M{':%S' if found[2] else ''}"
-    is_marked = not path.suffix.lower().endswith("gz") and path.read_bytes()[:3] == codecs.BOM_UTF8
+    is_marked = path.read_bytes().startswith(codecs.BOM_UTF8)
     return Dialect(separator, decimal, date_format, "utf-8-sig" if is_marked else "utf-8")
 
 

@@ -133,7 +133,7 @@ class Graph(GraphBase):
     weights: Any
     names: Sequence[Hashable] | None = None
     coordinates: Any = None
-    _cache: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self._fill(as_weights(self.weights), self.names, self.coordinates)
@@ -285,7 +285,7 @@ class Graph(GraphBase):
     @cached_property
     def components(self) -> NDArray[np.int32]:
         """Label of each node's connected component, from 0 to ``n_components - 1``, shape (n_nodes,)."""
-        return frozen(connected_components(self.weights, directed=False)[1])
+        return frozen(connected_components(self.weights)[1])
 
     @property
     def n_components(self) -> int:
@@ -319,8 +319,8 @@ class Graph(GraphBase):
         """
         weights, diagonal = self.laplacian_parts(kind)
         laplacian = with_small_indices(csr_array(diags_array(diagonal) - weights))
-        if scaled:
-            laplacian.data /= self.largest_eigenvalue(kind) or 1.0
+        if scaled and self.n_edges:
+            laplacian.data /= self.largest_eigenvalue(kind)
         return laplacian
 
     def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
@@ -420,11 +420,11 @@ class Graph(GraphBase):
 
 def laplacian_parts(weights: Any, degrees: Array, kind: LaplacianKind) -> tuple[csr_array, Array]:
     """Weights of a Laplacian, or the first rows of them, and its diagonal: ``D^-1/2 W D^-1/2`` unless combinatorial."""
+    n_rows = weights.shape[0]
     if kind == "combinatorial":
-        return weights, degrees[: weights.shape[0]]
+        return weights, degrees[:n_rows]
     roots = np.sqrt(degrees)
     inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    n_rows = weights.shape[0]
     # the two factors of an edge are multiplied first, so that both directions round alike
     factors = np.repeat(inverse_roots[:n_rows], np.diff(weights.indptr)) * inverse_roots[weights.indices]
     scaled = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from spectralgp._basics.checks import Array, Integers, Mask, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.tables import frame_index, frame_names
-from spectralgp.graphs.weights import Names, finished, is_range, mirrored
+from spectralgp.graphs.weights import Names, finished, is_range, mirrored, small_integers
 
 FARTHEST = 1e140  # apart: the sum of squared distances of points beyond it could overflow
 CLOSEST = 1e-140  # apart, unless points coincide: the squared distance of closer ones loses its digits
@@ -193,16 +193,15 @@ class Joining:
 
 def weights_from_points(places: Plane | Sphere, joining: Joining) -> Any:
     """Weights for `Graph.from_points`, whose docstring says what they mean."""
-    n_nodes, n_neighbors, embedded = len(places.points), joining.n_neighbors or 0, places.embedded()
+    n_nodes, n_neighbors, embedded = len(places.points), cast(int, joining.n_neighbors), places.embedded()
     integers, tree = small_integers(n_nodes), cKDTree(embedded)
     if joining.radius is not None:
         pairs = tree.query_pairs(places.reach(joining.radius), output_type="ndarray")
         starts, ends = pairs.T.astype(integers)
         squared = places.squared_distances(starts, ends)
         near = np.sqrt(squared) <= joining.radius
-        if not near.all():
-            starts, ends, squared = starts[near], ends[near], squared[near]
-        return mirrored(starts, ends, weigh(squared, joining.weights, joining.bandwidth), n_nodes)
+        weights = weigh(squared[near], joining.weights, joining.bandwidth)
+        return mirrored(starts[near], ends[near], weights, n_nodes)
     neighbors = tree.query(embedded, k=n_neighbors + 1, workers=-1)[1]
     ends = neighbors[others_of(neighbors)].astype(integers)  # coincident points included
     squared = places.squared_distances(np.repeat(np.arange(n_nodes, dtype=integers), n_neighbors), ends)
@@ -218,11 +217,6 @@ def others_of(neighbors: Integers) -> Mask:
     # where coincident points crowded a node out of its own list, its farthest neighbour is dropped instead
     others[others.all(axis=1), -1] = False
     return others
-
-
-def small_integers(largest: int) -> type[np.signedinteger[Any]]:
-    """Type of 32 bits where it holds the numbers up to the largest."""
-    return np.int32 if largest < 2**31 else np.int64
 
 
 def weigh(squared: Array, weights: str, bandwidth: float | None) -> Array:

@@ -87,9 +87,9 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
     nodes = without_mask(nodes, "nodes")
     if isinstance(nodes, np.ndarray) and nodes.ndim != 1:
         raise ValueError(f"nodes must have one dimension; got shape {nodes.shape}. List the nodes in a row.")
-    listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)
-    kinds = {listed.dtype.type} if isinstance(listed, np.ndarray) else set(map(type, listed))
-    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+    listed = as_labels(nodes)
+    kinds = set(map(type, listed))
+    if kinds and kinds <= {bool, np.bool_}:
         mask = np.asarray(listed, dtype=bool)
         if mask.shape != (n_nodes,):
             raise ValueError(
@@ -218,10 +218,15 @@ def _canonical(matrix: Any) -> Any:
 
 def with_small_indices(matrix: Any) -> Any:
     """Return the same matrix with 32-bit indices where they suffice, at half the memory."""
-    if matrix.indices.dtype == matrix.indptr.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > 2**31 - 1:
+    wanted = small_integers(max(matrix.nnz, *matrix.shape))
+    if matrix.indices.dtype == matrix.indptr.dtype == wanted:
         return matrix
-    indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
-    return csr_array((matrix.data, indices, indptr), shape=matrix.shape)
+    return csr_array((matrix.data, matrix.indices.astype(wanted), matrix.indptr.astype(wanted)), shape=matrix.shape)
+
+
+def small_integers(largest: int) -> type[np.signedinteger[Any]]:
+    """Type of 32 bits where it holds the numbers up to the largest."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
@@ -229,7 +234,7 @@ def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
     same_edges = np.array_equal(matrix.indptr, other.indptr) and np.array_equal(matrix.indices, other.indices)
     if same_edges and np.array_equal(matrix.data, other.data):
         return matrix
-    if same_edges and (abs(matrix.data - other.data) <= tolerance * np.maximum(matrix.data, other.data)).all():
+    if same_edges and np.allclose(matrix.data, other.data, rtol=tolerance, atol=0.0):
         mean = 0.5 * matrix.data + 0.5 * other.data
         return csr_array((mean, matrix.indices, matrix.indptr), shape=matrix.shape)
     difference = abs(matrix - other).tocoo()
@@ -294,8 +299,8 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
     nodes = nodes_of_edges([(sources, targets, column)], names, n_nodes)
     starts, ends = map(nodes.positions, (sources, targets))
     values = edge_values(column if weights is None else weights, len(starts))
-    dtype: Any = np.int32 if nodes.n_nodes < 2**31 else np.int64
-    low, high = (edge(starts, ends).astype(dtype, copy=False) for edge in (np.minimum, np.maximum))
+    integers = small_integers(nodes.n_nodes)
+    low, high = (np.asarray(edge(starts, ends), integers) for edge in (np.minimum, np.maximum))
     refuse_loops(low, high, nodes.name)
     return mirrored(*unique_edges(low, high, values, nodes.name, nodes.name), nodes.n_nodes), nodes.names
 
@@ -356,7 +361,7 @@ def _columns_of_tuples(edges: Any) -> list[Any]:
     lengths = set(map(len, rows)) if sized else set()
     if not listed or (rows and lengths not in ({2}, {3})):
         _refuse(f"shape {edges.shape}" if hasattr(edges, "shape") else f"{edges!r:.60}")
-    return [list(map(itemgetter(axis), rows)) for axis in range(max(lengths, default=2))]
+    return [list(map(itemgetter(axis), rows)) for axis in range(next(iter(lengths), 2))]
 
 
 def _refuse(given: str) -> NoReturn:
@@ -491,7 +496,7 @@ def as_integers(column: Any) -> Integers | None:
         return None
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
-        if not (np.abs(array) <= 2**53).all() or (array != np.floor(array)).any():
+        if not (np.abs(array) <= 2**53).all() or (array != np.trunc(array)).any():
             raise ValueError(
                 "edges must join whole-numbered nodes or named ones; got numbers with a fraction, beyond 2**53, "
                 "NaN or infinity. Drop such rows, or name the nodes by strings."

@@ -24,8 +24,7 @@ from scipy.sparse import csr_array, vstack
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs.points import small_integers
-from spectralgp.graphs.weights import check_sums
+from spectralgp.graphs.weights import check_sums, small_integers
 from spectralgp.partitioned.folder import (
     COORDINATES,
     HEAD,
@@ -100,7 +99,7 @@ class BuildDirectory:
         beside.mkdir()
         for array_name, array in arrays.items():
             with (beside / f"{array_name}.npy").open("wb") as file:
-                np.save(file, array, allow_pickle=False)
+                np.save(file, array)
                 if home is not None:
                     file.flush()
                     os.fsync(file.fileno())
@@ -134,10 +133,10 @@ class BuildDirectory:
         """Keep which nodes go where."""
 
         def arrays() -> dict[str, NDArray[Any]]:
-            made = make()
+            order, starts = make()
             rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
-            rank[made.order] = np.arange(self.n_nodes, dtype=rank.dtype)
-            return {"order": made.order.astype(rank.dtype, copy=False), "rank": rank, "starts": made.starts}
+            rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
+            return {"order": np.asarray(order, rank.dtype), "rank": rank, "starts": starts}
 
         self.keep("partitioning", 0, arrays)
 
@@ -248,17 +247,16 @@ def _clear(folder: Path) -> None:
 
 
 def _fingerprint(arguments: Sequence[Any]) -> str:
-    """Digest of arguments: arrays by their bytes, a piece at a time, others by how they are written."""
+    """Digest of arguments: arrays by their bytes, others by how they are written."""
     digest = hashlib.sha256()
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             digest.update(f"{argument.dtype}{argument.shape}".encode())
-            for start in range(0, len(argument), 1 << 20):
-                digest.update(np.ascontiguousarray(argument[start : start + (1 << 20)]).data)
+            digest.update(np.ascontiguousarray(argument))
         else:
             digest.update(repr(argument).encode())
         digest.update(b"|")
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()
 
 
 # ----------------------------------------------------------------------------------------------- one builder at a time
@@ -343,7 +341,7 @@ def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDA
     levels = _levels(ranked, inside, own.start, build.deepest)
     boundary = np.flatnonzero(levels).astype(np.int32)
     boundary = boundary[np.argsort(levels[boundary], kind="stable")]
-    places = np.full(len(levels), -1, dtype=np.int32)
+    places = np.empty(len(levels), dtype=np.int32)  # in the boundary; those of other nodes are not asked for
     places[boundary] = np.arange(len(boundary), dtype=np.int32)
     return {
         "indptr": ranked.indptr,
@@ -365,10 +363,7 @@ def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) ->
     for level in range(2, deepest + 1):
         near = ranked[levels == level - 1].indices - first
         near = near[(near >= 0) & (near < n_own)]
-        near = near[levels[near] == 0]
-        if not near.size:
-            break
-        levels[near] = level
+        levels[near[levels[near] == 0]] = level
     return levels
 
 
@@ -391,16 +386,12 @@ def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
 
 
 def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
-    own = build.own(number)
-    if hop == 1:
-        columns = build.kept("rows", number, "columns")
-        found = columns[(columns < own.start) | (columns >= own.stop)]
-        return np.unique(found)
-    last = _ring(build, number, hop - 1)
-    found = np.unique(np.concatenate([last[:0], *(rows.indices for rows in _rows_of(build, last))]))
+    """What the last ring, or the partition, is joined to, and is neither in the partition nor in one of two rings."""
+    own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
+    rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
+    found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
     found = found[(found < own.start) | (found >= own.stop)]
-    known = last if hop == 2 else np.concatenate([last, _ring(build, number, hop - 2)])
-    return np.setdiff1d(found, known, assume_unique=True)
+    return np.setdiff1d(found, np.concatenate([found[:0], *last]))
 
 
 def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
@@ -431,8 +422,8 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
     return {
         "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
         "ends": np.cumsum(sizes, dtype=np.int64),
-        "indptr": matrix.indptr.astype(indptr.dtype, copy=False),
-        "indices": matrix.indices.astype(np.int32, copy=False),
+        "indptr": np.asarray(matrix.indptr, indptr.dtype),
+        "indices": np.asarray(matrix.indices, np.int32),
         "weights": matrix.data,
         "degrees": np.concatenate([build.kept("rows", number, "degrees"), *of_halo("degrees")]),
         "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
@@ -451,7 +442,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     if has_names:
         build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
     if coordinates is not None:
-        build.publish(COORDINATES, lambda path: np.save(path, coordinates, allow_pickle=False))
+        build.publish(COORDINATES, lambda path: np.save(path, coordinates))
     owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
     for number in numbers:
         nodes = build.order[build.own(number)]

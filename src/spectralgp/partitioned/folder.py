@@ -164,7 +164,7 @@ def read_array(path: Path) -> NDArray[Any]:
     """Array of a file, memory-mapped and read-only; what is empty cannot be mapped, and is read."""
     try:
         with _reading:
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+            array: NDArray[Any] = np.load(path, mmap_mode="r")  # which objects cannot be
     except FileNotFoundError as error:
         raise FileNotFoundError(f"folder must hold all files of a graph; got none at {path}. {_AGAIN}") from error
     except (ValueError, EOFError) as error:

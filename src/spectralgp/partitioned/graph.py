@@ -21,7 +21,7 @@ from spectralgp.operators import Operator, precision_of
 from spectralgp.partitioned.building import BuildRequest
 from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, Partition, read_array, read_head, read_partition
 from spectralgp.partitioned.rows import build_from_edges, build_from_graph, build_from_points
-from spectralgp.partitioned.signals import as_dask, complete, signals_of_table
+from spectralgp.partitioned.sources import as_dask, complete, signals_of_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

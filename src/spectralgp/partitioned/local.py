@@ -28,7 +28,7 @@ from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
 from spectralgp.operators import ArrayOperator
 from spectralgp.operators.cpu import gershgorin_bound, row_squares
-from spectralgp.partitioned.folder import read_partition, read_verified
+from spectralgp.partitioned.folder import read_owners, read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
 
@@ -75,8 +75,7 @@ class LocalLaplacian:
     boundary: NDArray[np.int32]  # own positions that others need, by the number of hops
     boundary_ends: list[int]
     senders: list[tuple[Any, Any]]  # per neighbour: local positions of its nodes, and their places in its messages
-    xp: Any = np
-    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)
+    xp: Any
 
     @property
     def n_own(self) -> int:
@@ -112,7 +111,7 @@ class LocalLaplacian:
 
     def spread(self, own: Any, inbox: Sequence[Message], n_hops: int) -> Any:
         """A block of own values with its halo of `n_hops` rings."""
-        block = self.xp.zeros((self.ends[n_hops], own.shape[1]), dtype=own.dtype)
+        block = self.xp.empty((self.ends[n_hops], own.shape[1]), dtype=own.dtype)
         block[: self.n_own] = own
         self.receive([block], inbox, n_hops)
         return block
@@ -124,8 +123,11 @@ class LocalLaplacian:
 
             loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
             return
-        *_, diagonal = self.matrix
-        product = diagonal[:n_rows, None] * current[:n_rows] - self._weights(n_rows, len(current)) @ current
+        indptr, indices, weights, diagonal = self.matrix
+        last = int(indptr[n_rows])
+        make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
+        rows = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=(n_rows, len(current)))
+        product = diagonal[:n_rows, None] * current[:n_rows] - rows @ current
         previous[:n_rows] = scale * product - 2 * current[:n_rows] - previous[:n_rows]
 
     def advance(self, scale: float, current: Any, previous: Any, n_rows: int, gram: bool) -> tuple[Array, Array]:
@@ -146,15 +148,6 @@ class LocalLaplacian:
     @property
     def _is_compiled(self) -> bool:
         return self.xp is np and find_spec("numba") is not None
-
-    def _weights(self, n_rows: int, n_columns: int) -> Any:
-        shape = (n_rows, n_columns)
-        if shape not in self._rows:
-            indptr, indices, weights, _ = self.matrix
-            last = int(indptr[n_rows])
-            make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
-            self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
-        return self._rows[shape]
 
 
 # --------------------------------------------------------------------------------------------- opened partitions
@@ -202,7 +195,7 @@ def _opened(key: TaskKey) -> LocalLaplacian:
     indptr, indices, degrees = np.array(part.indptr), np.array(part.indices), np.array(part.degrees)
     rows = csr_array((np.array(part.weights), indices, indptr), shape=(n_rows, part.n_local))
     scaled, diagonal = laplacian_parts(rows, degrees, key.kind)
-    weights, diagonal = scaled.data.astype(dtype, copy=False), diagonal.astype(dtype, copy=False)
+    weights, diagonal = np.asarray(scaled.data, dtype), np.asarray(diagonal, dtype)
     owners, places = np.array(part.halo_owner), np.array(part.halo_place)
     halos = [np.flatnonzero(owners == owner) for owner in np.unique(owners)]
     nodes = np.array(part.nodes[: part.n_own])
@@ -432,3 +425,66 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
     """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
+
+
+# ----------------------------------------------------------------------------------- signals in and out of a partition
+
+
+def placed(key: TaskKey, values: NDArray[Any]) -> Any:
+    """Signals of the own nodes, in their order, as a block."""
+    return laplacian(key).xp.asarray(np.ascontiguousarray(values.T), dtype=key.dtype)
+
+
+def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[int, int], order: str) -> Any:
+    """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
+    local, (n_signals, n_nodes) = laplacian(key), shape
+    block = np.empty((local.n_own, n_signals), dtype=key.dtype)
+    if order == "F":
+        block[:] = np.memmap(filename, dtype, "r", offset, (n_nodes, n_signals))[local.positions]
+        return local.xp.asarray(block)
+    n_bytes = n_nodes * np.dtype(dtype).itemsize
+    for number in range(n_signals):
+        block[:, number] = np.memmap(filename, dtype, "r", offset + number * n_bytes, (n_nodes,))[local.positions]
+    return local.xp.asarray(block)
+
+
+def split(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
+    """For each partition, the places of a chunk's nodes in it, and their values; the chunk begins at a node."""
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
+    return _grouped(owners, n_parts, places, np.asarray(chunk).T)
+
+
+def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list[tuple[NDArray[Any], ...]]:
+    """Rows of some arrays by group."""
+    order = np.argsort(groups, kind="stable")
+    stops = np.searchsorted(groups[order], np.arange(1, n_groups))
+    return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
+
+
+def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
+    """A block of what `split` found for a partition in every chunk."""
+    local = laplacian(key)
+    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
+    for places, values in pieces:
+        block[places] = values
+    return local.xp.asarray(block)
+
+
+def cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
+    """For each chunk of the user's order, the places of own nodes in it, and their values."""
+    nodes = laplacian(key).positions
+    chunks = np.searchsorted(stops, nodes, side="right") - 1
+    return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
+
+
+def ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+    """A chunk of signals of what `cut` found for it in every partition."""
+    signals = np.empty(shape, dtype=dtype)
+    for places, values in pieces:
+        signals[:, places] = values.T
+    return signals
+
+
+def turned(part: Any) -> NDArray[Any]:
+    """Signals of the own nodes, from a block."""
+    return np.ascontiguousarray(on_host(part).T)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -20,12 +19,8 @@ POINTS_AT_ONCE = 1 << 18  # that are put on the curve
 BITS = 21  # of each axis of the curve: three of them fit 64 bits
 
 
-@dataclass(frozen=True, eq=False)
-class Partitioning:
-    """Nodes of the first partition, of the second, ...; a place in `order` is the rank of a node."""
-
-    order: Integers
-    starts: NDArray[np.int64]  # where each partition begins, and the number of nodes
+Partitioning = tuple[Integers, NDArray[np.int64]]
+"""Nodes of the first partition, of the second, ...; and where each partition begins, with the number of nodes last."""
 
 
 def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
@@ -44,7 +39,7 @@ def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
 
 
 def cut_nodes(
-    partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Array | None, weights: Callable[[], Any]
+    partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Any, weights: Callable[[], Any]
 ) -> Partitioning:
     """Partitioning by one that `as_partitioner` returned; `weights` gives those of the graph, if it is asked."""
     if not isinstance(partitioner, str):
@@ -52,8 +47,6 @@ def cut_nodes(
     if partitioner == "contiguous":
         return in_equal_pieces(np.arange(n_nodes), n_partitions)
     if partitioner == "hilbert":
-        if coordinates is None:
-            raise ValueError("coordinates must be given for the Hilbert curve; got None. Pass another partitioner.")
         return in_equal_pieces(curve_order(coordinates, lambda points: points), n_partitions)
     matrix = weights()
     along = reverse_cuthill_mckee(matrix, symmetric_mode=True)
@@ -65,7 +58,7 @@ def cut_nodes(
 def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
     """Nodes in an order, cut into pieces whose numbers of nodes differ by one at most."""
     starts = np.arange(n_partitions + 1, dtype=np.int64) * len(order) // n_partitions
-    return Partitioning(order, starts)
+    return order, starts
 
 
 def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArray[np.int64]:
@@ -78,17 +71,17 @@ def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArr
     scale = largest / (float((high - low).max()) or 1.0)
     keys = []
     for block in blocks:
-        cells = np.clip((embedded(coordinates[block]) @ axes - low) * scale, 0, largest).astype(np.uint64)
-        keys.append(cells[:, 0] if cells.shape[1] == 1 else hilbert_index(cells))
+        cells = np.minimum((embedded(coordinates[block]) @ axes - low) * scale, largest).astype(np.uint64)
+        keys.append(hilbert_index(cells))
     return np.argsort(np.concatenate(keys), kind="stable")
 
 
 def _principal_axes(coordinates: Array, embedded: Callable[[Array], Array], blocks: list[slice]) -> Array:
     """Directions in which points spread most, in columns: three at most, to which points are projected."""
-    n_dimensions = embedded(coordinates[:1]).shape[1]
+    origin = embedded(coordinates[:1])
+    n_dimensions = origin.shape[1]
     if n_dimensions <= 3:
         return np.eye(n_dimensions)
-    origin = embedded(coordinates[:1])
     moments, mean = np.zeros((n_dimensions, n_dimensions)), np.zeros(n_dimensions)
     for block in blocks:
         points = embedded(coordinates[block]) - origin
@@ -120,7 +113,7 @@ def _of_partitions(partitions: NDArray[Any], order: NDArray[np.int64], n_partiti
             f"partitioner must give every partition a node; got none for partition {int(np.argmin(sizes))} of "
             f"{n_partitions}. Pass a smaller n_partitions, or another partitioner."
         )
-    return Partitioning(order, np.concatenate([[0], np.cumsum(sizes)]))
+    return order, np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _metis(matrix: Any, along: NDArray[Any], n_partitions: int) -> Partitioning:

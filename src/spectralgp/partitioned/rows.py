@@ -7,10 +7,10 @@ borders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -28,7 +28,6 @@ from spectralgp.graphs.points import (
     Sphere,
     as_points,
     others_of,
-    small_integers,
     symmetrized,
     usual_bandwidth,
     weigh,
@@ -41,6 +40,7 @@ from spectralgp.graphs.weights import (
     edge_values,
     nodes_of_edges,
     refuse_loops,
+    small_integers,
     unique_edges,
 )
 from spectralgp.partitioned.building import BuildDirectory, BuildRequest, building, finish
@@ -95,41 +95,37 @@ class EdgeTable:
         return matrix
 
 
-def as_edge_table(edges: Any, names: Any, n_nodes: int | None) -> EdgeTable:
-    """Open a table of edges, and find their nodes."""
-    remedy = "For edges in memory use Graph.from_edges, then from_graph."
-    table = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
-    if not {"source", "target"} <= set(table.columns):
-        raise ValueError(
-            f"edges must have columns 'source', 'target' and optionally 'weight'; got {table.columns}. Rename them."
-        )
-    columns = [name for name in EDGE if name in table.columns]
-    blocks = Blocks(table.n_blocks, lambda number: edge_columns(table.read(number, columns)), table.fingerprint)
-    return EdgeTable(blocks, nodes_of_edges(blocks, names, n_nodes))
-
-
 def build_from_edges(
     edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
 ) -> None:
     """Build for `PartitionedGraph.from_edges`."""
     chosen = as_partitioner(partitioner, coordinates is not None)
-    table = as_edge_table(edges, names, n_nodes)
+    remedy = "For edges in memory use Graph.from_edges, then from_graph."
+    opened = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    if not {"source", "target"} <= set(opened.columns):
+        raise ValueError(
+            f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
+        )
+    columns = [name for name in EDGE if name in opened.columns]
+    blocks = Blocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    nodes = nodes_of_edges(blocks, names, n_nodes)
+    table = EdgeTable(blocks, nodes)
     if coordinates is not None:
-        coordinates = as_coordinates(coordinates, table.nodes.n_nodes)
-    given = ["edges", table.blocks.fingerprint, coordinates]
-    n_nodes, names, n_blocks = table.nodes.n_nodes, table.nodes.names, table.blocks.n_blocks
-    with building(request, given, n_nodes, names, chosen, n_steps=n_blocks) as build:
+        coordinates = as_coordinates(coordinates, nodes.n_nodes)
+    given = ["edges", blocks.fingerprint, coordinates]
+    with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=blocks.n_blocks) as build:
         build.keep_partitioning(
             lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
         )
-        build.keep_each("edges", lambda number: _shuffled(build, table, number), n_blocks)
+        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
         finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
 
 
 def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
+    """Edges of a block in both directions, by the owners of the nodes that they start from."""
     starts, ends, values = table.read(number)
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
-    columns = np.concatenate([ends, starts]).astype(ranks.dtype, copy=False)
+    columns = np.asarray(np.concatenate([ends, starts]), ranks.dtype)
     return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
 
 
@@ -143,22 +139,21 @@ def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[A
     return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
 
 
-def pieces(
-    build: BuildDirectory, owner: int, step: str, numbers: Iterable[int], names: tuple[str, ...]
-) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Entries of an owner from some that a step kept by `by_owner`."""
-    for number in numbers:
-        ends = build.kept(step, number, "ends")
-        mine = slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
-        yield tuple(build.kept(step, number, name)[mine] for name in names)
+def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
+    """Which of the entries that a step kept by `by_owner` are an owner's."""
+    ends = build.kept(step, number, "ends")
+    return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
 
 
 def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
     """Rows of a partition's own nodes from the edges that were shuffled to it."""
     nodes, name = build.order[build.own(number)], table.nodes.name
-    found = pieces(build, number, "edges", range(table.blocks.n_blocks), ("rows", "columns", "weights"))
-    empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))
-    rows, columns, values = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
+    found: list[tuple[NDArray[Any], ...]]
+    found = [(np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))]
+    for block in range(table.blocks.n_blocks):
+        mine = entries_of(build, number, "edges", block)
+        found.append(tuple(build.kept("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     rows, columns, values = unique_edges(rows, columns, values, lambda row: name(int(nodes[row])), name)
     matrix = csr_array((values, (rows, columns)), shape=(len(nodes), build.n_nodes))
     matrix.eliminate_zeros()
@@ -173,8 +168,11 @@ def build_from_points(points: Any, joining: Joining, metric: str, names: Any, re
     is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
     kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
     blocks = point_blocks(points)
-    sizes, low, high = _extent(blocks)
-    kind(np.stack([low, high]))  # refuses what is too far apart, or no longitudes and latitudes
+    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
+    if not found:
+        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
+    sizes, low, high = zip(*found, strict=True)
+    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses what is too far apart, or no places
     n_nodes = sum(sizes)
     joined = joining.checked(n_nodes)
     if names is not None:
@@ -182,7 +180,7 @@ def build_from_points(points: Any, joining: Joining, metric: str, names: Any, re
     given = ["points", blocks.fingerprint, joining, metric]
     with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
         joiner = Joiner(build, kind, joined)
-        coordinates = _coordinates(build, blocks, sizes)
+        coordinates = _coordinates(build, blocks)
         along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
         build.keep_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
         build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
@@ -215,26 +213,14 @@ def point_blocks(points: Any) -> Blocks:
     return Blocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
 
 
-def _extent(blocks: Blocks) -> tuple[list[int], Array, Array]:
-    """Numbers of rows of the blocks, and the box around all points."""
-    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
-    if not found:
-        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
-    widths = {len(low) for _, low, _ in found}
-    if len(widths) > 1:
-        raise ValueError(f"points must have one number of columns; got blocks with {sorted(widths)}. Rows are nodes.")
-    sizes, low, high = zip(*found, strict=True)
-    return list(sizes), np.min(low, axis=0), np.max(high, axis=0)
-
-
-def _coordinates(build: BuildDirectory, blocks: Blocks, sizes: list[int]) -> Array:
+def _coordinates(build: BuildDirectory, blocks: Blocks) -> Array:
     """All points as one array: the given one, or one on disk into which blocks are copied."""
     if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
         return blocks.fingerprint
     path, beside = build.scratch / "points.npy", build.scratch / "unfinished.npy"
     if not path.exists():
         width = next(iter(blocks)).shape[1]
-        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(sum(sizes), width))
+        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(build.n_nodes, width))
         start = 0
         for block in blocks:
             copy[start : start + len(block)] = block
@@ -257,8 +243,7 @@ class Joiner:
 
     def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
         """Points of a partition, and boxes around those of each segment of the curve."""
-        n_segments = min(SEGMENTS, len(points))
-        starts = np.arange(n_segments) * len(points) // n_segments
+        starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
         embedded = self.kind(points).embedded()
         low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
         return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}
@@ -278,15 +263,15 @@ class Joiner:
 
     def _nearest(self, number: int) -> tuple[Integers, Integers]:
         """Own positions and ranks of the nearest others of every own point in turn."""
-        n_neighbors, own = self.joining.n_neighbors or 0, self.build.own(number)
+        own, n_neighbors = self.build.own(number), cast(int, self.joining.n_neighbors)
         embedded = self.kind(self._points_of(number)).embedded()
         n_own = len(embedded)
         distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
         among = min(n_neighbors + 1, n_own)
         found, neighbors = _asked(embedded, embedded, among)
         others = others_of(neighbors)
-        distances[:, : among - 1] = found[others].reshape(n_own, -1)
-        ranks[:, : among - 1] = neighbors[others].reshape(n_own, -1) + own.start
+        distances[:, : among - 1] = found[others].reshape(n_own, among - 1)
+        ranks[:, : among - 1] = neighbors[others].reshape(n_own, among - 1) + own.start
         for asking, theirs, points in self._near(number, embedded, distances[:, -1], both_ways=True):
             among = min(n_neighbors, len(points))
             found, neighbors = _asked(points, embedded[asking], among)
@@ -299,9 +284,8 @@ class Joiner:
 
     def _within(self, number: int) -> tuple[Integers, Integers]:
         """Pairs within the radius, each once: among own points, and with points of later partitions."""
-        own = self.build.own(number)
-        places = self.kind(self._points_of(number))
-        embedded, reach = places.embedded(), places.reach(self.joining.radius or 0.0)
+        own, places = self.build.own(number), self.kind(self._points_of(number))
+        embedded, reach = places.embedded(), places.reach(cast(float, self.joining.radius))
         pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
         starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
         for asking, theirs, points in self._near(number, embedded, np.full(len(embedded), reach), both_ways=False):
@@ -364,9 +348,8 @@ class Joiner:
         directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
         others = []
         for other in range(self.build.n_partitions):
-            ((theirs, mine),) = pieces(self.build, number, "neighbours", [other], ("starts", "rows"))
-            limits = self.build.kept("neighbours", other, "ends")
-            entries = slice(int(limits[number]) - len(mine), int(limits[number]))
+            entries = entries_of(self.build, number, "neighbours", other)
+            theirs, mine = (self.build.kept("neighbours", other, name)[entries] for name in ("starts", "rows"))
             nodes = self.build.order[theirs + self.build.starts[other]]
             others.append((mine, nodes, self.build.kept("weights", other, "weights")[entries]))
         mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))

@@ -1,17 +1,24 @@
-"""Tables and arrays that are read a block of rows at a time: Dask, Parquet, NumPy."""
+"""What users have that is larger than memory: tables in blocks of rows, by Dask or Parquet, and signals in them."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from array_api_compat import is_dask_array
+from numpy.typing import NDArray
+
+from spectralgp._basics.arrays import on_host
 from spectralgp._basics.extras import require
 
+PURPOSE = "to compute on partitioned graphs"
 READING = "to read tables larger than memory"
+BYTES_PER_CHUNK = 2**26  # of signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +93,7 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
         return {name: found[name].to_numpy() for name in columns}
 
     def delayed(columns: Sequence[str]) -> list[Any]:
-        reading = require("dask", "dask", READING).delayed(read, pure=False)
+        reading = require("dask", "dask", READING).delayed(read)
         return [reading(number, columns) for number in range(len(groups))]
 
     return Table(
@@ -100,9 +107,106 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
     )
 
 
-def _by_number(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
+def _by_number(path: Path) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]  # numbers in every other
 
 
 def _parquet() -> Any:
     return require("pyarrow.parquet", "parquet", "to read Parquet files")
+
+
+# --------------------------------------------------------------------------------------------------------- signals
+
+
+def as_dask(array: Any) -> Any:
+    """A Zarr array as Dask's; anything else as it is."""
+    if type(array).__module__.partition(".")[0] != "zarr":
+        return array
+    return require("dask.array", "dask", PURPOSE).from_zarr(array)
+
+
+def complete(signals: Any) -> Any:
+    """Signals as they are; a ValueError if a value is missing, for a Dask array when it is computed."""
+    if is_dask_array(signals):
+        lazy: Any = signals
+        return lazy.map_blocks(_complete, meta=lazy._meta)
+    width = max(1, BYTES_PER_CHUNK // (8 * max(1, signals.shape[0])))
+    for start in range(0, signals.shape[1], width):
+        _complete(np.asarray(on_host(signals[:, start : start + width])))
+    return signals
+
+
+def _complete(block: Any) -> Any:
+    if np.isnan(block).any():
+        raise ValueError(
+            "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals with "
+            "holes, or use a Graph, on which they can be missing."
+        )
+    return block
+
+
+def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence[Hashable] | None) -> Any:
+    """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes)."""
+    arrays, dask = (require(name, "dask", READING) for name in ("dask.array", "dask"))
+    remedy = "Arrays and Zarr arrays of shape (n_signals, n_nodes) go to fit as they are."
+    opened = open_table(table, "table", () if node is None else (node,), "one row per node", remedy)
+    dtypes = _signals_among(opened, node)
+    if node is None:
+        nodes, sizes = None, opened.sizes()
+    else:
+        listed = [np.asarray(part[node]) for part in dask.compute(*opened.delayed([node]))]
+        nodes, sizes = np.concatenate(listed), [len(one) for one in listed]
+    if sum(sizes) != n_nodes:
+        raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(sizes)} rows.")
+    dtype, values = np.result_type(*dtypes.values(), np.float32), dask.delayed(_values)
+    chunks = [
+        arrays.from_delayed(values(part, list(dtypes), dtype), (len(dtypes), size), dtype=dtype)
+        for part, size in zip(opened.delayed(list(dtypes)), sizes, strict=True)
+    ]
+    signals = arrays.concatenate(chunks, axis=1)
+    if nodes is None:
+        return signals
+    places = _places(nodes, n_nodes, names)
+    return signals if np.array_equal(places, np.arange(n_nodes)) else signals[:, places]
+
+
+def _signals_among(table: Table, node: str | None) -> dict[str, Any]:
+    """Columns of signals, with their types."""
+    if node is not None and node not in table.columns:
+        raise ValueError(
+            f"node must be a column of the table; got {node!r}, and columns {table.columns[:5]}. Name the one that "
+            "says which node a row is."
+        )
+    kinds = table.dtypes()
+    found = {name: kinds[name] for name in table.columns if name != node}
+    if not found:
+        raise ValueError("table must have a column for each signal; got none beside the nodes.")
+    wrong = next((name for name, kind in found.items() if getattr(kind, "kind", "O") not in "biuf"), None)
+    if wrong is not None:
+        raise TypeError(
+            f"table must have columns of numbers; got {wrong!r} of {found[wrong]}. Pass the column of the nodes as "
+            "node, and leave out others."
+        )
+    return found
+
+
+def _values(part: Any, columns: Sequence[str], dtype: Any) -> NDArray[Any]:
+    return np.stack([np.asarray(part[name], dtype=dtype) for name in columns])
+
+
+def _places(given: NDArray[Any], n_nodes: int, names: Sequence[Hashable] | None) -> NDArray[np.intp]:
+    """The row of each node."""
+    pandas = require("pandas", "dask", READING)
+    rows = pandas.Index(given)
+    if not rows.is_unique:
+        raise ValueError(f"table must have one row per node; got several for {rows[rows.duplicated()].tolist()[0]!r}.")
+    wanted = pandas.Index(range(n_nodes) if names is None else names)
+    places: NDArray[np.intp] = rows.get_indexer(wanted)
+    if np.any(places < 0):
+        kind = "numbers from 0" if names is None else "names"
+        missing, other = wanted[places < 0].tolist()[0], rows.difference(wanted).tolist()[0]
+        raise ValueError(
+            f"nodes of the table must be the {kind} of the graph's {n_nodes} nodes; got no row for {missing!r}, and "
+            f"one for {other!r}. Give every node a row."
+        )
+    return places
