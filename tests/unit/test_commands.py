@@ -695,6 +695,8 @@ def test_a_file_that_does_not_say_how_inputs_were_made_asks(folder):
         assert "are made (time, lag:1, or a table with them), as its file does not" in said
         assert "must make the inputs that" in refused("score", name, *later, "--inputs", other, status=2)
         answered("score", name, *later, "--inputs", told)
+        taken_in = json.loads(answered("update", name, *later, "--inputs", told, "--out", f"new-{name}", "--json"))
+        assert (taken_in["n_new"], taken_in["n_left_out"]) == (20, told == "time")  # 1989 is in both files
     assert "must say how" in refused("predict", "lagged.sgp", *later, "--out", "out.csv", status=2)
     answered("predict", "lagged.sgp", *later, "--inputs", "lag:1", "--out", "out.csv")
     predicted = pd.read_csv("out.csv", index_col="year")

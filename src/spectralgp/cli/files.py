@@ -248,8 +248,7 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputPa
 
 def data_of(asked: Impute | Score | Update | Plot | Report, model: GraphGPRegressor, signals: Path) -> Data:
     """Signals for a fitted model, with inputs of its kind."""
-    parts, recipe = how_made(model, asked.inputs)
-    made, chosen, _ = make_inputs(asked, signals, model.graph_, parts, recipe)
+    made, chosen, recipe = make_inputs(asked, signals, model.graph_, *how_made(model, asked.inputs))
     return Data(model.graph_, in_order(made, model), chosen, recipe)
 
 
