@@ -37,8 +37,6 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     rarely[:2, 2] = NAN
     few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
     assert figures._first_node(few, NODES) == 1
-    assert figures._nearest(np.array([0, 4, 9]), 6) == 1
-    assert figures._nearest(np.array([0, 4, 9]), 7) == 2
 
 
 def test_colours_end_where_tails_begin():
