@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 
+import looks
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -96,6 +97,11 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
 def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
     assert draw(graph).figure is not ax.figure
     assert not ax.has_data()
+
+
+def test_pictures_look_as_when_somebody_last_looked_at_them():
+    before, now = looks.kept(looks.drawn_by_matplotlib())
+    assert now == before, "look at the pictures, then run python tests/looks.py"
 
 
 # Filters
