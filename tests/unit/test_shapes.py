@@ -84,6 +84,21 @@ def test_flat_filters_are_called_so_in_most_draws():
     assert n_alarms <= 8
 
 
+def test_a_filter_turns_where_its_humps_and_valleys_are():
+    """Small ones between larger ones are left out with the valley or hump beside them, wherever they are."""
+    large = (0.1, 2.0, 0.0, 1.5, 0.3, 1.2)
+    for values, kept in (
+        (large, range(6)),
+        ((0.1, 2.0, 1.0, 1.05, 0.0, 1.5, 0.3, 1.2), (0, 1, 4, 5, 6, 7)),
+        ((0.1, 2.0, 0.0, 1.5, 0.9, 0.93, 0.3, 1.2), (0, 1, 2, 3, 6, 7)),
+        ((0.1, 0.05, 2.0, 0.0, 1.5, 0.3, 1.2, 1.15), range(8)),  # ends are told, turns or not
+    ):
+        modes = Modes(np.arange(float(len(values))), np.full(len(values), 1 / len(values)))
+        found = shape_of(modes, np.array(values))
+        assert found.kind == "several humps"
+        assert found.turns == tuple((float(place), values[place]) for place in kept), values
+
+
 def test_a_hump_of_little_power_is_none():
     """At the end of a low-pass filter, and where a graph has few frequencies."""
     assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.1)).kind == "low-pass"
