@@ -38,6 +38,7 @@ from spectralgp.report.page import page_of
 from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import (
     LEVELS,
+    Share,
     calibration_of,
     coverage,
     crps,
@@ -95,6 +96,12 @@ def paper():
     nodes = (vectors * model.response(np.clip(values, 0, prior.spectrum.upper)) ** 2) @ vectors.T
     dense = oracle.covariance(oracle.rbf(X, X), nodes, model.noise_variance_)
     return model, X, Y, dense, values, vectors
+
+
+@pytest.fixture(scope="module")
+def told(paper):
+    """What a report tells of it."""
+    return gathered(paper[0])
 
 
 # -------------------------------------------------------------------------------------------------------- numbers
@@ -307,10 +314,22 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
 def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     """The page once said of "no change" that it has no inputs, since its kernel has none."""
     weights, _, _ = problem(20)
-    walk = np.random.default_rng(0).standard_normal((40, len(weights))).cumsum(axis=0)
-    model = GraphGPRegressor(Graph(weights)).fit(walk[:29], walk[1:30])
-    heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
+    steps, noise = np.split(np.random.default_rng(0).standard_normal((80, len(weights))), 2)
+    walk = 0.5 * steps.cumsum(axis=0) + noise
+    X, Y = walk[:29], walk[1:30]
+    model = GraphGPRegressor(Graph(weights)).fit(X, Y)
+    (_, plain), (_, heaviest) = sorted(model.posterior_.parts, key=lambda part: part[0])
     assert not heaviest.prior.input_kernel.has_features
+    assert plain.transformation is None
+    numbers = gathered(model, columns=np.arange(7))
+    assert (numbers.inputs, numbers.has_inputs, numbers.variance.of) == (("the signal before",), False, "changes")
+    # what any of the models has is told, though the heaviest has neither
+    assert [one.which for one in numbers.bands.filters] == ["signal", "residual", "carry"]
+    ours, *others = numbers.forecasts
+    expected = baselines.forecasts(baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y))  # of inputs as they are
+    assert [one.name for one in others] == ["node means", "no change", "ridge regression"]
+    assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
+    assert ours.rmse == pytest.approx(numbers.scores.error)
     page = model.report(tmp_path / "report.html", walk[29:-1], walk[30:]).read_text(encoding="utf-8")
     assert "from the signal before." in page
     assert "It has no inputs" not in page
@@ -319,21 +338,20 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
 # ------------------------------------------------------------------------------------------------ what comes first
 
 
-def test_errors_and_biases_are_those_of_the_nodes(paper):
-    numbers = gathered(paper[0])
-    found, values = numbers.scores, numbers.predictions
+def test_errors_and_biases_are_those_of_the_nodes(told):
+    found, values = told.scores, told.predictions
     errors = values.observed - values.mean
     assert oracle.relative_error(found.node_errors, np.sqrt(np.mean(errors**2, axis=0))) < EXACT
     assert oracle.relative_error(found.node_biases, errors.mean(axis=0)) < EXACT
     assert found.bias.value == pytest.approx(errors.mean(), rel=EXACT)
     by_signal = errors.mean(axis=1)
     assert found.bias.standard_error == pytest.approx(by_signal.std(ddof=1) / np.sqrt(len(errors)), rel=EXACT)
-    (said,) = words.worst_nodes(numbers.names, found.node_errors)
+    (said,) = words.worst_nodes(told.names, found.node_errors)
     worst = np.argsort(-found.node_errors)
     assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
     assert said.endswith(f"and smallest at {worst[-1]} ({found.node_errors[worst[-1]]:.3g}).")
     assert words.worst_nodes(["one"], np.ones(1)) == words.worst_nodes("ab", np.full(2, np.nan)) == []
-    first = " ".join(words.glance(numbers))
+    first = " ".join(words.glance(told))
     assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
     assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
@@ -479,7 +497,7 @@ def test_baselines_stand_beside_ours_on_the_same_signals(paper):
     assert [one.name for one in others] == ["node means", "ridge regression"]
     expected = baselines.forecasts([baselines.NodeMeans(), baselines.RidgeRegression()], (X, Y))
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
-    assert numbers.fillings == ()
+    assert gathered(model, without=partial(without_entries, model._learnt)).fillings == ()  # nothing is missing
 
 
 def walk(n_signals, n_nodes=6):
@@ -493,10 +511,9 @@ def walk(n_signals, n_nodes=6):
     return graph, table[:-1].reset_index(drop=True), table[1:].reset_index(drop=True)
 
 
-def test_coverage_is_shown_with_its_standard_error(paper):
-    numbers = gathered(paper[0])
-    page = page_of(numbers, "some")
-    for level, found in numbers.calibration.coverages.items():
+def test_coverage_is_shown_with_its_standard_error(told):
+    page = page_of(told, "some")
+    for level, found in told.calibration.coverages.items():
         row = rf">{level:.0%}</th><td>{found.value:.1%} ± {found.standard_error:.1%}</td>"
         assert re.search(row, page)
 
@@ -592,16 +609,16 @@ def shifted(ours):
 
 
 def test_filters_in_words():
-    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))), True)
     assert said == (
         "The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at frequency 0, 0.5 at "
         "the highest)."
     )
-    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))), True)
     assert said == "The residual filter h is of what neighbours share beside it; it is none."
-    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
+    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))), False)
     assert "patterns of every scale carry over alike" in carried[0]
-    assert "no filter to show" in words.filter_words(_bands())[0]
+    assert "no filter to show" in words.filter_words(_bands(), True)[0]
 
 
 def _filter(which, mean, std):
@@ -629,23 +646,46 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
 
 
 def test_variance_in_words():
-    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out")
+    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out", True)
     assert said[0] == "40% of the variance of values about their nodes' means is predicted from the other signals."
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert said[2] == (
         "By the model's own account 50% of the variance comes from what inputs explain (with levels of the nodes), "
         "30% from what neighbours share beside it and 20% from noise at single nodes."
     )
-    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out")
+    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
     assert said[0] == "Nothing is predicted in held-out signals: the nodes' means do as well, or better."
     assert len(said) == 2
-    assert "add nothing" in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4), "left out")[1]
+    for gain, added in (
+        (0.004, "add nothing to that"),
+        (0.006, "adds 1 percentage point."),
+        (0.02, "2 percentage points."),
+    ):
+        assert added in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4 + gain), "left out", True)[1]
+    above_nothing = Variance(0.0, 0.004, 0.05, 0.946, -0.2, 0.3, "changes")
+    assert words.variance_words(above_nothing, "fitted", False) == [
+        "Nothing is predicted in the fit itself: the nodes' means do as well, or better.",
+        "Given also the values of all other nodes of the same signal it is 30%: the graph adds 30 percentage points.",
+        "By the model's own account less than 1% of the variance of changes comes from what neighbours share beside "
+        "it, 5% from what carries over and 95% from noise at single nodes.",
+    ]
+    assert words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, None, None), "left out", False) == [
+        "By the model's own account 100% of the variance comes from what neighbours share."
+    ]
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"counts": Counts(5)}, "only 5 training signals"),
+        ({"counts": Counts(1)}, "only 1 training signal:"),
+        ({"counts": Counts(9)}, "only 9 training signals"),
+        ({"counts": Counts(0)}, "The model holds no signals of this graph"),
+        ({"counts": Counts(50, empty=1)}, "1 signal without any value was left out"),
+        ({"counts": Counts(50, missing=1)}, "1 value (less than 1%) of the training signals was not observed"),
+        ({"stand_ins": 1}, "1 draw of the hyperparameters violated a constraint and was replaced"),
+        ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, "falls into 2 parts"),
+        ({"variance": Variance(0.09, 0.0, 0.0, 0.91, -0.1, None)}, "91% of the variance is noise"),
+        ({"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.0, None)}, "no better than the nodes' means"),
         ({"counts": Counts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
         ({"counts": Counts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
         ({"counts": Counts(50, empty=2)}, "2 signals without any value were left out"),
@@ -658,20 +698,87 @@ def test_variance_in_words():
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
     ],
 )
-def test_what_to_watch_out_for(paper, change, said):
-    numbers = dataclasses.replace(gathered(paper[0]), counts=Counts(50))
+def test_what_to_watch_out_for(told, change, said):
+    numbers = dataclasses.replace(told, counts=Counts(50))
     before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
     after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
+    assert before == []
     assert any(said in one for one in after), after
     n_more = 2 if "never observed" in said else 1  # whose values are missing, too
-    assert len(set(after) - set(before)) == n_more, after
-    assert not any(said in one for one in before)
+    assert len(after) == n_more, after
+
+
+def test_nothing_is_said_where_nothing_stands_out(told):
+    """Ten signals are enough; one node needs no edges; noise is much of changes, whose models predict well."""
+    quiet = {"bands": _bands(), "counts": Counts(10)}
+    for change in (
+        {},
+        {"graph": Graph.edgeless(1)},
+        {"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.01, None)},
+        {"variance": Variance(0.01, 0.0, 0.0, 0.99, 0.01, None, "changes")},
+        {"variance": Variance(0.5, 0.0, 0.0, 0.5, None, None)},
+    ):
+        assert words.watch_outs(dataclasses.replace(told, **quiet | change)) == [], change
 
 
 def test_uncertain_filters_are_told():
     (said,) = words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.6))))
     assert said.startswith("The signal filter g is uncertain")
-    assert words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.4)))) == []
+    sure = (np.ones(3), np.full(3, 0.4)), (np.zeros(3), np.ones(3)), (np.ones(3), None), (-np.ones(3), np.full(3, 0.5))
+    assert words.filter_warnings(_bands(*(_filter("signal", *one) for one in sure))) == []
+    for mean, std in (([0.2, 0.4, -1.0], [0.51, 0.1, 0.1]), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.51])):
+        assert len(words.filter_warnings(_bands(_filter("carry", np.array(mean), np.array(std))))) == 1
+
+
+def test_shares_and_numbers_in_words():
+    shares = {0.0: "0%", 0.004: "less than 1%", 0.0099: "less than 1%", 0.01: "1%", 0.016: "2%", 0.5: "50%"}
+    shares |= {0.99: "99%", 0.9901: "more than 99%", 0.9999: "more than 99%", 1.0: "100%"}
+    assert {share: words.percent(share) for share in shares} == shares
+    assert [words.count(number, "node") for number in (0, 1, 2, 2000)] == [
+        "0 nodes",
+        "1 node",
+        "2 nodes",
+        "2,000 nodes",
+    ]
+    assert [words.listing("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert words.capitalised("it is a PIT") == "It is a PIT"
+
+
+def test_how_much_there_is_and_what_is_predicted_in_words(told):
+    numbers = dataclasses.replace(told, order="")
+    sizes = f"12 training signals on 7 nodes and {numbers.graph.n_edges} edges"
+    assert words.overview(numbers) == f"{sizes}; one model."
+    (one,) = numbers.members
+    several = [dataclasses.replace(one, weight=weight) for weight in (0.7, 0.3, 0.0)]
+    ordered = dataclasses.replace(numbers, members=tuple(several), order="Rows are in the order of time.")
+    assert words.overview(ordered) == f"{sizes}; a mixture of 2 models. Rows are in the order of time."
+    assert words.glance(numbers)[0] == "The model predicts signals, a value at each of 7 nodes, from 1 input."
+    first = "The model says how signals, a value at each of 7 nodes, are distributed. It has no inputs."
+    assert words.glance(dataclasses.replace(numbers, inputs=(), note="Some."))[:2] == ["Some.", first]
+    bare = words.glance(dataclasses.replace(numbers, forecasts=(), fillings=()))
+    off = f"are typically off by {numbers.scores.error:.3g} (root mean square)"
+    assert bare[1] == f"Predictions of each training signal from all others {off}."
+
+
+def test_what_neighbours_share_in_words(told):
+    low, high = np.array([2.0, 1.0, 0.5]), np.array([0.1, 0.5, 0.9])
+    shown = _bands(_filter("signal", low, None), _filter("residual", high, None), _filter("carry", high, None))
+    numbers = dataclasses.replace(told, bands=shown, correlations=(0.456, -0.123))
+    rest = words.variance_words(numbers.variance, "left out", True)
+    assert words.neighbour_words(numbers) == [
+        "By the model two nodes that are joined have a correlation of 0.46 in what is not noise, and any two nodes one "
+        "of -0.12 (medians).",
+        "In what inputs explain, neighbours are alike.",
+        "In what inputs do not explain, neighbours are opposed.",
+        "Of what inputs say of each node rough patterns carry over most.",
+        *rest,
+    ]
+    none = _bands(_filter("signal", low, None), _filter("residual", np.zeros(3), None))
+    without = dataclasses.replace(numbers, bands=none, correlations=None, has_inputs=False)
+    assert words.neighbour_words(without)[: -len(rest)] == ["In signals, neighbours are alike."]
+    assert words.filter_words(none, False)[0].startswith(
+        "The signal filter g is of what neighbours share; it is low-pass"
+    )
 
 
 def test_miscalibration_is_told():
@@ -697,6 +804,52 @@ def test_miscalibration_is_told():
     assert second.startswith("Intervals are too narrow, which the bias explains at least in part: only ")
     skewed = said_of(2 * (rng.exponential(size=(60, 20)) - 1))
     assert skewed[0].startswith("Errors are skewed, though they average out: 6")
+
+
+def calibration(pit_mean=0.5, error=0.02, shares=(0.5, 0.8, 0.9), n_signals=40):
+    """Of which nothing is off but what is told."""
+    found = calibration_of(np.linspace(0.0, 1.0, 500).reshape(50, 10))
+    coverages = zip((0.5, 0.8, 0.9), shares, strict=True)
+    return dataclasses.replace(
+        found,
+        pit_mean=Share(pit_mean, 0.001, 0.5, n_signals),
+        error_mean=Share(error, 0.001, 0.0, n_signals),
+        coverages={level: Share(share, 0.001, level, n_signals) for level, share in coverages},
+    )
+
+
+def test_little_is_no_miscalibration():
+    """Of biases less than 0.05 of the PIT, of coverages less than 5 points, and less than 3 of those of 90%."""
+    assert words.calibration_words(calibration(0.549, 0.1, (0.451, 0.751, 0.871))) == []
+    assert words.calibration_words(calibration(0.451, -0.1, (0.549, 0.849, 0.929))) == []
+    assert words.calibration_words(calibration(0.6, 0.1, (0.1, 0.1, 0.1), n_signals=1)) == []
+    (said,) = words.calibration_words(calibration(0.551, 0.1))
+    pit = "the mean of the PIT is 0.55 ± 0.00, and 0.5 if calibrated"
+    assert said == f"Predictions are biased, too low: 50% of 500 values lie above their predicted means ({pit})."
+    assert words.calibration_words(calibration(0.551, -0.1))[0].startswith("Errors are skewed, though they average")
+    assert words.calibration_words(calibration(0.449, -0.1))[0].startswith("Predictions are biased, too high: 50% of")
+    only = "Intervals are too narrow: only"
+    for shares, said in (
+        ((0.449, 0.8, 0.9), f"{only} 45% of 500 values lie in their 50% intervals."),
+        ((0.5, 0.749, 0.869), f"{only} 75% of 500 values lie in their 80% intervals and 87% in their 90% intervals."),
+        ((0.551, 0.8, 0.9), "Intervals are too wide: 55% of 500 values lie in their 50% intervals."),
+        ((0.5, 0.8, 0.931), "Intervals are too wide: 93% of 500 values lie in their 90% intervals."),
+    ):
+        assert words.calibration_words(calibration(shares=shares)) == [said]
+    because = "Intervals are too narrow, which the bias explains at least in part: only 87% of"
+    assert words.calibration_words(calibration(0.6, 0.1, (0.5, 0.8, 0.869)))[1].startswith(because)
+    assert words.calibration_words(calibration(0.6, -0.1, (0.5, 0.8, 0.869)))[1].startswith(only)
+    assert words.calibration_words(calibration(0.6, 0.1, (0.5, 0.8, 0.931)))[1].startswith("Intervals are too wide: ")
+
+
+def test_shares_inside_intervals_have_standard_errors_where_they_are_known():
+    found = calibration()
+    assert words.coverage_shares(found) == {
+        "50%": f"{found.covered_at(0.5):.1%} ± 0.1%", "80%": f"{found.covered_at(0.8):.1%} ± 0.1%",
+        "90%": f"{found.covered_at(0.9):.1%} ± 0.1%", "95%": f"{found.covered_at(0.95):.1%}",
+    }  # fmt: skip
+    assert not any("±" in one for one in words.coverage_shares(calibration(n_signals=1)).values())
+    assert all("±" in words.coverage_shares(calibration(n_signals=2))[level] for level in ("50%", "80%", "90%"))
 
 
 def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
@@ -849,8 +1002,8 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
     assert (shown[0], shown[-1]) == (0, 999)
 
 
-def test_the_page_says_how_many_signals_it_shows(paper, monkeypatch):
+def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
-    page = page_of(gathered(paper[0]), "some")
+    page = page_of(told, "some")
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page
