@@ -73,7 +73,8 @@ def of_axes(ax: Any) -> dict[str, Any]:
     if legend is not None:
         anchor = ax.transAxes.inverted().transform(legend.get_bbox_to_anchor().bounds[:2])
         sizes = [legend.markerscale, legend.handlelength, legend.borderaxespad, legend.get_texts()[0].get_fontsize()]
-        drawn["legend"] = [legend._ncols, legend.get_frame_on(), legend._get_loc(), *anchor, *sizes]
+        marks = [one.get_offsets()[0, 1] for one in legend.legend_handles if isinstance(one, PathCollection)]
+        drawn["legend"] = [legend._ncols, legend.get_frame_on(), legend._get_loc(), *anchor, *sizes, *marks]
     return plain(drawn)
 
 
@@ -161,6 +162,7 @@ def drawn_by_matplotlib() -> dict[str, Any]:
     pictures = {
         "filters of a model": lambda ax: plots.plot_filter(model, ax=ax, show_std=True, which=["signal", "carry"]),
         "filters of two Laplacians": lambda ax: plots.plot_filter(kernels, ax=ax, normalize=True),
+        "five filters": lambda ax: plots.plot_filter(2 * kernels[:2] + kernels[:1], ax=ax),
         "coefficients": lambda ax: plots.plot_fourier(SIGNALS[:3], GRAPH, ax=ax),
         "many coefficients": lambda ax: plots.plot_fourier(SIGNALS, GRAPH, ax=ax, log=True),
         "a signal": lambda ax: plots.plot_signal(
@@ -175,6 +177,7 @@ def drawn_by_matplotlib() -> dict[str, Any]:
         ),
         "a node filled in": lambda ax: plots.plot_filled(HOLED, SIGNALS, std, 2, ax=ax),
         "a forecast": lambda ax: plots.plot_forecast(model, "b", 3, past=SIGNALS, later=SIGNALS[:2], ax=ax),
+        "a forecast of one step": lambda ax: plots.plot_forecast(model, 0, 1, past=SIGNALS, ax=ax),
         "a forecast on a map": lambda ax: plots.plot_forecast_map(model, 2, ax=ax),
         "rates": lambda ax: plots.plot_rates(model, ax=ax),
         "errors by horizon": lambda ax: plots.plot_backtest(BACKTEST, ax=ax),
