@@ -4,8 +4,10 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from rich.console import Console
@@ -132,6 +134,31 @@ def test_help_and_version_load_no_heavy_library(typed):
     assert code == "0"
     assert {"spectralgp", "typer"} <= set(loaded)
     assert set(loaded).isdisjoint({"numpy", "scipy", "sklearn", "pandas", "matplotlib", "numba", "msgspec", "plotly"})
+
+
+LIMITS = {
+    "aspect": (0.1, None), "held_out": (0.01, 0.9), "level": (0.01, 0.99), "neighbors": (1, None),
+    "seed": (0, 2**32 - 1), "steps": (1, None),
+}  # fmt: skip
+NEW = {"out", "std", "lower", "upper", "scores"}  # paths that are written
+
+
+def test_options_are_off_and_within_limits_and_files_are_where_they_should_be():
+    limited = set()
+    for command, options in cli.COMMANDS.items():
+        kinds = get_type_hints(options, include_extras=True)
+        for one in fields(options):
+            kind, (told, *_) = kinds[one.name].__origin__, kinds[one.name].__metadata__
+            place = f"{command} --{one.name}"
+            assert kind is not bool or one.default is False, place
+            if kind in (Path, Path | None):
+                is_folder = command in ("demo", "example")
+                assert told.exists == (one.name not in NEW), place
+                assert (told.dir_okay, told.file_okay) == (is_folder, not is_folder), place
+            elif one.name in LIMITS or (told.min, told.max) != (None, None):
+                assert (told.min, told.max) == LIMITS[one.name], place
+                limited.add(one.name)
+    assert limited == set(LIMITS)
 
 
 def test_the_version_is_the_packages(invoke):
