@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from spectralgp import (
 from spectralgp._basics.tables import row_labels
 from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
-from spectralgp.report import words
+from spectralgp.report import numbers, words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
 from spectralgp.report.page import page_of
@@ -150,7 +151,8 @@ def test_eigenvalues_and_energy_are_those_of_the_dense_transform(paper):
     assert oracle.relative_error(bands.eigenvalue_shares, np.histogram(inside, bands.edges)[0] / len(values)) < EXACT
     expected = np.histogram(inside, bands.edges, weights=energies)[0] / energies.sum()
     assert oracle.relative_error(bands.energy_shares, expected) < FORMULA
-    assert bands.edges[-1] == pytest.approx(values[-1])
+    assert bands.edges[-1] == bands.grid[-1] == pytest.approx(values[-1])
+    assert (bands.grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
     (learnt,) = bands.filters
     mean, std = model.response(bands.grid, return_std=True)
     np.testing.assert_array_equal(learnt.mean, mean)
@@ -333,6 +335,25 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     page = model.report(tmp_path / "report.html", walk[29:-1], walk[30:]).read_text(encoding="utf-8")
     assert "from the signal before." in page
     assert "It has no inputs" not in page
+
+
+def test_few_inputs_are_named_and_more_are_counted():
+    def said(n_named, n_inputs=None, columns=None, is_lagged=False, **known):
+        kernel = SimpleNamespace(**{"is_pairwise": False, "has_features": True} | known)
+        heaviest = SimpleNamespace(prior=SimpleNamespace(input_kernel=kernel, carry=None), transformation=None)
+        model = SimpleNamespace(n_features_in_=n_named if n_inputs is None else n_inputs)
+        model.feature_names_in_ = [f"x{number}" for number in range(n_named)]
+        return numbers._inputs_in_words(model, heaviest, columns, is_lagged)
+
+    assert said(1) == ("x0",)
+    assert said(4) == ("x0", "x1", "x2", "x3")
+    assert said(5) == ("5 inputs",)
+    assert said(0, 1) == ("1 input",)
+    assert said(0, 1_200) == ("1,200 inputs",)
+    assert said(3, columns=np.array([0, 2])) == ("a value at each node", "x1")
+    assert said(2, columns=np.array([0, 1]), is_lagged=True) == ("the signal before",)
+    assert said(2, has_features=False) == ()
+    assert said(2, is_pairwise=True) == ("the covariances between signals that were given",)
 
 
 # ------------------------------------------------------------------------------------------------ what comes first
@@ -967,8 +988,11 @@ def test_three_coordinates_are_drawn_along_their_principal_directions():
 
 @pytest.mark.parametrize("n_nodes", [60, 1_200])
 def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
-    graph = Graph.from_edges([(node, (node + 1) % n_nodes) for node in range(n_nodes)])
-    places = places_of(graph).coordinates
+    ring = np.random.default_rng(1).permutation(n_nodes)
+    graph = Graph.from_edges(
+        [(ring[node], ring[(node + 1) % n_nodes]) for node in range(n_nodes)], names=range(n_nodes)
+    )
+    places = places_of(graph).coordinates[ring]
     edges = np.linalg.norm(places - np.roll(places, -1, axis=0), axis=1)
     pairs = np.linalg.norm(places - places[np.random.default_rng(0).permutation(n_nodes)], axis=1)
     assert np.median(edges) < 0.25 * np.median(pairs)
@@ -984,6 +1008,15 @@ def test_parts_that_are_not_connected_are_drawn_apart():
     for one, (low, high) in enumerate(boxes):
         for other in (part for place, part in enumerate(parts) if place != one):
             assert not ((other >= low) & (other <= high)).all(axis=1).any()
+
+
+def test_parts_stand_in_rows_as_wide_as_all_would_be_in_a_square():
+    """Three nodes, two, and two alone: rows of three nodes' width, each as high as its largest part."""
+    places = places_of(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7))).coordinates
+    three, two = np.sqrt(3), np.sqrt(2)
+    expected = {0: (0, 0), 3: (three - 0.7, 0), 5: ((three - 0.7) / 2, 0.7 - three)}
+    expected |= {1: (0, -three), 4: (two - 0.7, -three), 2: (two, -three), 6: (0, -three - two)}
+    np.testing.assert_allclose(places, [expected[node] for node in range(7)], atol=1e-12)
 
 
 def test_a_graph_without_edges_is_drawn_as_a_grid():

@@ -60,7 +60,10 @@ def test_colours_end_where_tails_begin():
     both = figures._colour_range(np.concatenate([OBSERVED.ravel(), MEAN.ravel()]))
     assert all((found[name]["cmin"], found[name]["cmax"]) == both for name in ("observed", "mean"))
     assert found["std"]["cmin"] < 0.4 < found["std"]["cmax"]
-    assert figures._markers(fields, 10**4)["mean"]["marker"]["size"] < found["mean"]["size"]
+    sizes = [figures._markers(fields, n)["mean"]["marker"]["size"] for n in (1, 900, 10**4, 19_600, 10**6)]
+    assert sizes == [14.0, 14.0, pytest.approx(4.2), 3.0, 3.0]
+    borders = [figures._markers(fields, n)["mean"]["marker"]["line"]["width"] for n in (2_000, 2_001)]
+    assert borders == [0.5, 0]
 
 
 def test_points_are_inside_their_intervals_or_outside():

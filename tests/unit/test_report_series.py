@@ -9,6 +9,7 @@ import json
 import re
 from types import SimpleNamespace
 
+import looks
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from spectralgp.forecasting.backtests import Backtest
 from spectralgp.forecasting.times import Calendar, Numbers, time_labels
 from spectralgp.report import series
 from spectralgp.report.figures import series_figures
+from spectralgp.report.numbers import Filled
 from spectralgp.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
 from spectralgp.scores import JUDGED_LEVELS, coverage
 from spectralgp.time import Matern
@@ -261,6 +263,41 @@ def test_what_is_said_first(model):
     assert "1 step ahead 90% of values lie inside their 90% intervals." in series.glance(numbers_of(model, old))
     assert series.by_horizon(old)[0][-1] == "in 90%"
     assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
+
+
+def test_how_much_there_is_in_words(model):
+    numbers = numbers_of(model, None)
+    sizes = f"{N_LEARNT} rows of 6 nodes and 6 edges"
+    assert series.overview(numbers) == f"{sizes}; a forecast of 1 step, up to row 0."
+    past = np.ones((2, 6))
+    shown = forecast_predictions(["row 7", "row 8", "row 9", "row 10"], past, past, 2 * past, 3 * past, None)
+    assert (
+        series.overview(dataclasses.replace(numbers, predictions=shown))
+        == f"{sizes}; a forecast of 2 steps, up to row 10."
+    )
+    assert series.glance(numbers)[1:] == ["There were too few rows to tell how good forecasts are."]
+
+
+def test_scores_by_horizon_are_a_table():
+    heads, cells = series.by_horizon(looks.BACKTEST)
+    assert heads == [
+        "steps ahead", "forecasts", "error", "error of persistence", "CRPS", "CRPS of persistence", "in 50%", "in 80%",
+        "in 90%",
+    ]  # fmt: skip
+    assert cells == [
+        ["1", "40", "1", "1.2", "0.6", "0.7", "48.0%", "78.0%", "88.0%"],
+        ["3", "38", "1.3", "1.5", "0.7", "0.9", "40.0%", "50.0%", "62.0%"],
+        ["12", "29", "1.9", "2.4", "1.1", "1.3", "55.0%", "85.0%", "93.0%"],
+    ]
+
+
+def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
+    past, later, mean, std = (np.full((n, 3), value) for n, value in ((2, 1.0), (1, 2.0), (1, 3.0), (1, 4.0)))
+    found = forecast_predictions("abc", past, later, mean, std, Filled(5 * past, 6 * past))
+    np.testing.assert_array_equal(found.observed[:, 0], [1, 1, 2])
+    np.testing.assert_array_equal([found.mean[:, 0], found.std[:, 0]], [[np.nan, np.nan, 3], [np.nan, np.nan, 4]])
+    np.testing.assert_array_equal([found.filled.mean[:, 0], found.filled.std[:, 0]], [[5, 5, np.nan], [6, 6, np.nan]])
+    assert (found.source, found.labels, found.first, found.log_density) == ("forecast", ("a", "b", "c"), 2, None)
 
 
 def test_intervals_that_do_not_hold_are_told(model):

@@ -181,5 +181,10 @@ def test_frequencies_of_a_quadrature_count_by_their_weights_and_negative_ones_fo
     found = Modes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
     np.testing.assert_allclose(found.points, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(found.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=weights, upper=1.0))
+    np.testing.assert_allclose(near.points, [0.0, 0.01, 1.0])  # ends are alone; the third counts for nothing
+    np.testing.assert_allclose(near.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=np.ones(4), upper=1.0))
+    np.testing.assert_allclose(near.points, [0.0, 0.01, 0.99, 1.0])
     beyond = Modes.of(SimpleNamespace(eigenvalues=values * 1.2 - 0.1, multiplicities=np.ones(4), upper=1.0))
     np.testing.assert_allclose(beyond.points, [0.0, 0.5, 1.0])

@@ -122,25 +122,23 @@ def _layout(graph: Graph) -> Array:
     n_parts, part_of = connected_components(graph.weights, directed=False)
     sizes = np.bincount(part_of, minlength=n_parts)
     sides, width = np.sqrt(sizes), np.ceil(np.sqrt(graph.n_nodes))
-    corners, x, y, height = np.zeros((n_parts, 2)), 0.0, 0.0, 0.0
     members = np.split(np.argsort(part_of, kind="stable"), np.cumsum(sizes)[:-1])
-    places = np.zeros((graph.n_nodes, 2))
+    places, x, y, height = np.empty((graph.n_nodes, 2)), 0.0, 0.0, 0.0
     for part in np.argsort(-sizes, kind="stable").tolist():
-        if x > 0 and x + sides[part] > width:
+        if x + sides[part] > width:
             x, y, height = 0.0, y - height, 0.0
-        corners[part] = x, y
-        x, height = x + sides[part], max(height, sides[part])
         nodes, within = members[part], TRIANGLE[: sizes[part]]
         if sizes[part] > len(TRIANGLE):
             within = _smoothest(graph.weights if n_parts == 1 else graph.weights[nodes][:, nodes])
-        places[nodes] = (sides[part] - 0.7) * within * [1, -1]
-    return places + corners[part_of]
+        places[nodes] = [x, y] + (sides[part] - 0.7) * within * [1, -1]
+        x, height = x + sides[part], max(height, sides[part])
+    return places
 
 
 def _smoothest(weights: csr_array) -> Array:
     """Ranks of the nodes of a connected graph in its two lowest eigenvectors but the constant one, from 0 to 1."""
     n_nodes = weights.shape[0]
-    scale = diags_array(1 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel()))
+    scale = diags_array(1 / np.sqrt(weights.sum(axis=1)))
     # the largest eigenvalues of this are those of the normalised Laplacian that are smallest
     smoothing = csr_array(scale @ weights @ scale + eye_array(n_nodes))
     start = np.random.default_rng(0).standard_normal(n_nodes)
@@ -212,8 +210,7 @@ def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
         n_filled = np.isfinite(predictions.filled.mean[:, nodes]).sum(axis=0)
         return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_filled, -1)))
     squares = np.square(observed - predictions.mean[:, nodes])
-    counts = np.isfinite(squares).sum(axis=0)
-    errors = np.where(counts > 0, np.nansum(squares, axis=0) / np.maximum(counts, 1), -1.0)
+    errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
     return int(np.argsort(errors, kind="stable")[errors.size // 2])
 
 

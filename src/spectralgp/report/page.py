@@ -53,7 +53,6 @@ def _environment(jinja: Any) -> Any:
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     # plotly packs arrays but those that are empty
     as_json = {"allow_nan": False, "separators": (",", ":"), "default": np.ndarray.tolist}
