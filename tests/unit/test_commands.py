@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import looks
 import numpy as np
 import pandas as pd
 import pytest
@@ -185,8 +186,13 @@ def test_a_score_is_that_of_the_predictions(fitted):
     assert answer["crps"] == pytest.approx(np.mean(crps(truth, mean, std)))
     assert answer["coverage"] == pytest.approx(coverage(truth, mean, std, 0.5))
     words = answered("score", "model.sgp", "--signals", "files/later.csv", "--level", "0.5")
-    assert f"{answer['rmse']:.4g}" in words
-    assert f"{answer['coverage']:.1%}" in words
+    assert [" ".join(line.split()) for line in words.splitlines() if line.strip()] == [
+        "960 values of 20 signals",
+        f"log density of a signal (s.e.) {answer['log_density']:.2f} ({answer['log_density_error']:.2f}) nats",
+        f"root mean square error {answer['rmse']:.4g}",
+        f"CRPS {answer['crps']:.4g}",
+        f"inside 50% intervals {answer['coverage']:.1%}",
+    ]
 
 
 def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
@@ -580,6 +586,48 @@ def test_series_are_forecast_and_updated_from_files(folder):
     assert "--season must be auto or periods" in refused(*learn, "--season", "week", "--out", "other.sgp", status=2)
 
 
+def test_a_series_has_columns_beside_time(folder):
+    """Those of every row that is learnt, forecast, taken in or reported on."""
+    data, years = incomes("incomes"), np.arange(1960, 2010)
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    rain = pd.DataFrame({"rain": np.sin(1.0 * years)}, index=pd.Index(years, name="year"))
+    data = data[list(graph.names)] + 3 * rain.loc[data.index].to_numpy()
+    data.to_csv("wet.csv")
+    rain.loc[:1989].to_csv("rain.csv")
+    for name, first in (("two", 1990), ("later", 1988)):
+        rain.loc[first:1991].to_csv(f"{name}.csv", index=False)
+    learn = ["fit", "--graph", "files/edges.csv", "--signals", "wet.csv", "--inputs", "time", "--inputs", "rain.csv"]
+    answer = json.loads(answered(*learn, "--season", "5", "--out", "wet.sgp", "--json"))
+    model = load("wet.sgp")
+    assert {name: answer[name] for name in ("n_nodes", "n_edges", "n_steps", "seasons")} == {
+        "n_nodes": 48, "n_edges": 107, "n_steps": 30, "seasons": [5.0]
+    }  # fmt: skip
+    assert answer["weights"] == pytest.approx(model.weights_)
+    assert answer["backtest"] == {}  # rows are few
+    answered("forecast", "wet.sgp", "--steps", "2", "--inputs", "two.csv", "--out", "out.csv")
+    expected = model.predict(2, X=rain.loc[1990:1991])
+    np.testing.assert_allclose(pd.read_csv("out.csv", index_col=0)[list(expected)], expected, rtol=1e-6)
+    answered("report", "wet.sgp", "--steps", "2", "--inputs", "two.csv", "--out", "wet.html")
+    own = model.report("own.html", X=rain.loc[1990:1991], horizon=2).read_text()
+    assert Path("wet.html").read_text() == own
+    new = pd.DataFrame(np.ones((4, 48)), pd.Index(range(1988, 1992), name="year"), list(data))
+    new.iloc[2:] = expected.to_numpy() + np.array([[0.1], [3.0]])
+    new.to_csv("new.csv")
+    update = ["update", "wet.sgp", "--signals", "new.csv", "--out", "newer.sgp"]
+    said = json.loads(answered(*update, "--inputs", "later.csv", "--scores", "odd.csv", "--json"))
+    odd = model.anomaly_scores(new[2:], rain.loc[1990:1991])
+    by_step = model.anomaly_scores(new[2:], rain.loc[1990:1991], by="step")
+    table = pd.read_csv("odd.csv", index_col=0)
+    np.testing.assert_allclose(table[list(data)], pd.DataFrame(odd, columns=model.node_names_)[list(data)], rtol=1e-6)
+    np.testing.assert_allclose(table["row"], by_step, rtol=1e-6)
+    assert said == {
+        "model": "newer.sgp", "n_new": 2, "n_left_out": 2, "n_steps": 32, "oddest": "1991",
+        "score": pytest.approx(by_step[1]),
+    }  # fmt: skip
+    assert "--inputs must be a table for a series" in refused(*update, "--inputs", "time", "--force", status=2)
+    assert "--inputs must be a table for a series" in refused(*update, "--inputs", "lag:1", "--force", status=2)
+
+
 def test_counts_are_learnt_with_their_exposures(folder):
     rng = np.random.default_rng(0)
     incomes = pd.read_csv("files/incomes.csv", index_col=0)
@@ -742,6 +790,8 @@ def test_a_report_is_the_models_own(fitted):
     expected = model.report("own.html", inputs, truth).read_text()
     assert Path("later.html").read_text() == expected
     assert answer == {"out": "later.html", "n_bytes": len(expected.encode())}
+    answered("report", "model.sgp", "--signals", "files/later.csv", "--out", "wide.html", "--aspect", "1.5")
+    assert Path("wide.html").read_text() == expected.replace('"scaleratio":1.0', '"scaleratio":1.5') != expected
     assert "must be left out without --signals" in refused(
         "report", "model.sgp", "--inputs", "time", "--out", "x.html", status=2
     )
@@ -766,6 +816,9 @@ def test_a_series_has_a_report(folder, saved_series):
     page = Path("later.html").read_text()
     assert page == model.report("own.html", incomes("later")).read_text()
     assert "judged on the rows given that the model has not seen" in page
+    model.backtest_ = found = looks.BACKTEST  # that of a longer series
+    known = learning._learnt(model, None)["backtest"]
+    assert known == {"horizons": found.horizons, "rmse": found.rmse, "crps": found.crps}
 
 
 def test_files_of_other_dialects_give_the_same_model(folder):
