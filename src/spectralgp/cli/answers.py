@@ -166,7 +166,7 @@ def report(asked: Report) -> None:
     given: tuple[Any, ...] = ()
     options: dict[str, Any] = {"title": asked.title, "aspect": "equal" if asked.aspect is None else asked.aspect}
     if isinstance(fitted, GraphGPForecaster):
-        exogenous = files.exogenous(files.input_parts(inputs).table, asked.date_format)
+        exogenous = files.exogenous(fitted, files.input_parts(inputs).table, asked.date_format)
         given = (None if signals is None else files.read_signals(asked, signals, fitted.graph_), exogenous)
         options |= {"horizon": asked.steps}
     elif files.as_signals(fitted, asked.model) and signals is not None:

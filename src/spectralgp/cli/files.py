@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spectralgp import Graph, GraphGPClassifier, GraphGPRegressor
+from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Report, Score, TableCommand, Update
@@ -271,9 +271,13 @@ def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame
     return made[features]
 
 
-def exogenous(path: Path | None, date_format: str | None) -> pd.DataFrame | None:
-    """Columns that a series has beside time, if a table of them is given."""
-    return None if path is None else inputs_from_file(path, date_format=date_format)
+def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | None) -> pd.DataFrame | None:
+    """Columns that a series has beside time, if a table of them is given; one more, the first, has the times."""
+    if path is None:
+        return None
+    names = read_table(path).names
+    has_times = len(names) == model._model.mean.n_exogenous + 1
+    return inputs_from_file(path, features=names[1:] if has_times else None, date_format=date_format)
 
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def forecast(asked: Forecast) -> None:
             "of signals or classes. Use `spectralgp predict`."
         )
     fitted.set_output(predict="pandas")
-    exogenous = files.exogenous(asked.inputs, asked.date_format)
+    exogenous = files.exogenous(fitted, asked.inputs, asked.date_format)
     mean, deviation = fitted.predict(asked.steps, return_std=True, X=exogenous)
     half = interval_half_width(deviation.to_numpy(), level or LEVEL)
     is_beside = level is not None and lower is None and upper is None
@@ -72,7 +72,7 @@ def _taken_in(asked: Update, fitted: GraphGPForecaster) -> dict[str, Any]:
     rows = files.read_signals(asked, signals, fitted.graph_)
     with files.naming(signals):
         is_new = fitted.is_later(rows)
-    known, exogenous = int(np.sum(~is_new)), files.exogenous(parts.table, asked.date_format)
+    known, exogenous = int(np.sum(~is_new)), files.exogenous(fitted, parts.table, asked.date_format)
     if not is_new.any():
         raise ValueError(f"{signals} must have rows after the last one of {asked.model}; got {known} earlier ones.")
     new, own = rows[is_new], None if exogenous is None else exogenous[is_new]
