@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -189,10 +190,16 @@ def test_calibration_counts_what_is_inside_its_intervals():
 def test_held_out_signals_are_judged_as_given():
     weights, X, Y = problem(20)
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
-    mean = model.predict(X[14:])
+    mean, std = model.predict(X[14:], return_std=True, include_noise=True)
     labels = [f"row {row}" for row in range(6)]
     found = gathered(model, NewSignals(labels, X[14:], Y[14:], model.posterior_.at(X[14:])))
-    assert found.predictions.source == "held out"
+    assert (found.predictions.source, found.predictions.labels) == ("held out", tuple(labels))
+    np.testing.assert_allclose(found.predictions.std, std, rtol=EXACT)
+    assert found.calibration.pit_mean.value == pytest.approx(norm(mean, std).cdf(Y[14:]).mean(), rel=FORMULA)
+    densities = model.log_predictive_density(X[14:], Y[14:], joint=False)
+    np.testing.assert_allclose(found.predictions.log_density, densities, rtol=EXACT)
+    np.testing.assert_allclose(found.predictions.baseline, Y[:14].mean(axis=0), rtol=EXACT)
+    assert found.forecasts[0].log_density == pytest.approx(np.mean(densities))
     assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
     assert found.variance.predicted == pytest.approx(1 - errors / distances, rel=FORMULA)
@@ -414,16 +421,19 @@ def _error_of(errors):
     return errors.mean(axis=1).std(ddof=1) / np.sqrt(len(errors))
 
 
-def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper):
+def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, monkeypatch):
     model, _, _, _, values, vectors = paper
     nodes = (vectors * model.response(np.clip(values, 0, model.spectrum_.upper)) ** 2) @ vectors.T
     deviations = np.sqrt(np.diag(nodes))
     correlations = nodes / np.outer(deviations, deviations)
     joined = correlations[model.graph_.weights.toarray() > 0]
-    expected = np.median(joined), np.median(correlations[np.triu_indices(7, 1)])
-    numbers = gathered(model)
-    assert numbers.correlations == pytest.approx(expected, rel=FORMULA)
-    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(numbers)[0]
+    expected, found = (np.median(joined), np.median(correlations[np.triu_indices(7, 1)])), told
+    assert found.correlations == pytest.approx(expected, rel=FORMULA)
+    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(found)[0]
+    assert numbers._correlations(Graph.edgeless(7), model.posterior_) is None
+    for most, is_known in ((6, False), (7, True)):
+        monkeypatch.setattr(numbers, "MOST_CORRELATED", most)
+        assert (numbers._correlations(model.graph_, model.posterior_) is not None) == is_known
 
 
 def test_holes_are_shown_with_what_fills_them(tmp_path):
@@ -957,6 +967,13 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
     with pytest.raises(ValueError, match="model must hold signals to report on"):
         moved.report(tmp_path / "report.html")
     page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
+    found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
+    assert all(one.std is None for one in found.bands.filters)
+    assert not found.bands.energy_shares.any()
+    assert (found.forecasts, found.fillings, found.counts) == ((), (), Counts(0))
+    power, noise = np.mean(moved.response() ** 2), moved.noise_variance_
+    neighbours = np.mean(moved.response(which="residual") ** 2)
+    assert found.variance.noise == pytest.approx(noise / (power + neighbours + noise), rel=FORMULA)
     assert len(data_of(page)["names"]) == 5
     assert "holds no signals of this graph" in page
 

@@ -97,6 +97,21 @@ def test_what_is_explained_is_of_values_with_a_baseline():
     assert numbers._explained(predictions(baseline=OBSERVED), MEAN) is None
 
 
+def test_scores_are_of_what_was_observed():
+    spread = np.array([[0.5, 1.0, 2.0], [1.5, 9.0, 0.3], [1.0, 2.0, 9.0]])
+    found, known = numbers._scores(OBSERVED, MEAN, spread), np.isfinite(OBSERVED)
+    errors = (OBSERVED - MEAN)[known]
+    assert found.n_values == 7
+    assert found.error == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert found.spread == pytest.approx(np.sqrt(np.mean(spread[known] ** 2)))
+    assert found.log_density == pytest.approx(norm(MEAN, spread).logpdf(OBSERVED)[known].mean())
+    assert (found.bias.value, found.bias.expected) == (pytest.approx(errors.mean()), 0.0)
+    np.testing.assert_allclose(found.node_errors, np.sqrt([0.25 / 3, 9 / 2, 5 / 2]))
+    np.testing.assert_allclose(found.node_biases, [-0.5 / 3, -1.5, 1.5])
+    unseen = numbers._scores(np.where(NODES == 1, NAN, OBSERVED), MEAN, spread)
+    assert np.isnan([unseen.node_errors[1], unseen.node_biases[1]]).all()
+
+
 def test_shares_of_bins_add_up_to_one_and_none_is_negative():
     bins, weights = np.array([0, 2, 2, 5]), np.array([1.0, 4.0, -1.0, -2.0])
     found = numbers._shares(bins, weights)
