@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import get_type_hints
 
 import pytest
 from rich.console import Console
@@ -14,6 +18,7 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
+from spectralgp.cli import installation
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import table_of
 
@@ -110,6 +115,14 @@ def test_help_names_the_commands_in_a_line_each(invoke):
     ]
 
 
+def test_without_a_command_there_is_help_and_no_option_of_typers_own(invoke):
+    answer, helped = invoke(), invoke("--help")
+    assert answer.output.strip() == helped.output.strip()
+    assert "completion" not in helped.output
+    (callback,) = [one for one in helped.output.splitlines() if "--version" in one]
+    assert "Print the version and stop." in callback
+
+
 @pytest.mark.parametrize(
     "typed", [["--help"], ["--version"], *([name, "--help"] for name in cli.COMMANDS)], ids=" ".join
 )
@@ -132,6 +145,70 @@ def test_help_and_version_load_no_heavy_library(typed):
     assert code == "0"
     assert {"spectralgp", "typer"} <= set(loaded)
     assert set(loaded).isdisjoint({"numpy", "scipy", "sklearn", "pandas", "matplotlib", "numba", "msgspec", "plotly"})
+
+
+LIMITS = {
+    "aspect": (0.1, None), "held_out": (0.01, 0.9), "level": (0.01, 0.99), "neighbors": (1, None),
+    "seed": (0, 2**32 - 1), "steps": (1, None),
+}  # fmt: skip
+NEW = {"out", "std", "lower", "upper", "scores"}  # paths that are written
+
+
+def test_options_are_off_and_within_limits_and_files_are_where_they_should_be():
+    limited = set()
+    for command, options in cli.COMMANDS.items():
+        kinds = get_type_hints(options, include_extras=True)
+        for one in fields(options):
+            kind, (told, *_) = kinds[one.name].__origin__, kinds[one.name].__metadata__
+            place = f"{command} --{one.name}"
+            assert kind is not bool or one.default is False, place
+            if kind in (Path, Path | None):
+                is_folder = command in ("demo", "example")
+                assert told.exists == (one.name not in NEW), place
+                assert (told.dir_okay, told.file_okay) == (is_folder, not is_folder), place
+            elif one.name in LIMITS or (told.min, told.max) != (None, None):
+                assert (told.min, told.max) == LIMITS[one.name], place
+                limited.add(one.name)
+    assert limited == set(LIMITS)
+
+
+class Runtime:
+    """CuPy's, of a machine with two devices."""
+
+    getDeviceCount = staticmethod(lambda: 2)
+    getDeviceProperties = staticmethod(lambda place: {"name": f"device {place}".encode()})
+
+
+def test_devices_are_those_of_the_first_library_that_can_tell(monkeypatch):
+    torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: 2, get_device_name=lambda place: f"card {place}"))
+    cupy, broken = SimpleNamespace(cuda=SimpleNamespace(runtime=Runtime)), SimpleNamespace(cuda=None)
+    monkeypatch.setattr(installation, "find_spec", lambda name: None)
+    assert installation._devices() == []
+    for libraries, found in (
+        ({"torch": torch, "cupy": cupy}, ["card 0", "card 1"]),
+        ({"cupy": cupy}, ["device 0", "device 1"]),
+        ({"torch": broken, "cupy": cupy}, ["device 0", "device 1"]),
+        ({"torch": broken}, []),
+    ):
+        with monkeypatch.context() as patch:
+            for name, library in libraries.items():
+                patch.setitem(sys.modules, name, library)
+            assert installation._devices() == found
+
+
+def test_what_is_not_installed_is_said_with_how_to_install_it(invoke, monkeypatch):
+    versions = {"numpy": "2.0.0", "rich": "13.1"}
+    monkeypatch.setattr(installation, "_version", versions.get)
+    monkeypatch.setattr(installation, "_devices", lambda: ["card 0"])
+    monkeypatch.setattr(installation, "threadpool_info", lambda: [{"internal_api": "openblas", "num_threads": 3}])
+    lines = invoke("info").stdout.splitlines()
+    assert lines[0].startswith(f"spectralgp {spectralgp.__version__}, Python 3.")
+    assert "  numpy         2.0.0" in lines
+    assert "  scipy         not installed: pip install 'spectralgp[all]'" in lines
+    assert "  pandas        not installed: pip install 'spectralgp[pandas]'" in lines
+    assert lines[-2:] == [f"cores: {os.cpu_count()}; threads of linear algebra: openblas 3", "devices: cpu, card 0"]
+    answer = json.loads(invoke("info", "--json").stdout)
+    assert (answer["devices"], answer["threads"], answer["libraries"]["scipy"]) == (["card 0"], {"openblas": 3}, None)
 
 
 def test_the_version_is_the_packages(invoke):

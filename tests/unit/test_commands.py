@@ -13,17 +13,22 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import looks
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import (
+    Chebyshev,
     Diffusion,
     Graph,
     GraphGPForecaster,
@@ -35,9 +40,10 @@ from spectralgp import (
     load,
     plots,
 )
-from spectralgp.baselines import RidgeRegression, hidden_at_once
+from spectralgp.baselines import Performance, RidgeRegression, hidden_at_once
+from spectralgp.cli import files, learning, pictures
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.commands import KERNELS
+from spectralgp.cli.commands import KERNELS, Fit
 from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import _aspect
 from spectralgp.kernels import InputRecipe
@@ -45,6 +51,7 @@ from spectralgp.scores import coverage, crps, root_mean_square_error
 
 SOURCE = Path(spectralgp.__file__).parents[1]
 FIT = ["fit", "--graph", "files/edges.csv", "--kernel", "polynomial:2"]
+POINTS = ["fit", "--points", "files/states.csv", "--neighbors", "5"]
 LAGGED = [*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:1", "--out", "model.sgp"]
 
 
@@ -80,13 +87,29 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def what_is_saved(tmp_path_factory, *fit):
     """What a fit to the example's files saves."""
     with contextlib.chdir(tmp_path_factory.mktemp("saved")):
         answered("example")
-        answered(*LAGGED)
+        answered(*fit, "--out", "model.sgp")
         return Path("model.sgp").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return what_is_saved(tmp_path_factory, *LAGGED[:-2])
+
+
+@pytest.fixture(scope="module")
+def saved_holes(tmp_path_factory):
+    fit = [*POINTS, "--kernel", "polynomial:1", "--inputs", "time"]
+    return what_is_saved(tmp_path_factory, *fit, "--signals", "files/holes.csv")
+
+
+@pytest.fixture(scope="module")
+def saved_series(tmp_path_factory):
+    fit = [*POINTS, "--inputs", "time", "--season", "auto"]
+    return what_is_saved(tmp_path_factory, *fit, "--signals", "files/incomes.csv")
 
 
 @pytest.fixture
@@ -163,8 +186,13 @@ def test_a_score_is_that_of_the_predictions(fitted):
     assert answer["crps"] == pytest.approx(np.mean(crps(truth, mean, std)))
     assert answer["coverage"] == pytest.approx(coverage(truth, mean, std, 0.5))
     words = answered("score", "model.sgp", "--signals", "files/later.csv", "--level", "0.5")
-    assert f"{answer['rmse']:.4g}" in words
-    assert f"{answer['coverage']:.1%}" in words
+    assert [" ".join(line.split()) for line in words.splitlines() if line.strip()] == [
+        "960 values of 20 signals",
+        f"log density of a signal (s.e.) {answer['log_density']:.2f} ({answer['log_density_error']:.2f}) nats",
+        f"root mean square error {answer['rmse']:.4g}",
+        f"CRPS {answer['crps']:.4g}",
+        f"inside 50% intervals {answer['coverage']:.1%}",
+    ]
 
 
 def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
@@ -233,7 +261,7 @@ def files_of_time(table):
     return pd.DataFrame({"time": (table.index - pd.Timestamp(0)) / pd.Timedelta(days=1)}, index=table.index)
 
 
-def test_predictions_and_forecasts_have_intervals_beside_the_mean(fitted):
+def test_predictions_and_forecasts_have_intervals_beside_the_mean(fitted, saved_series):
     later = ["predict", "model.sgp", "--signals", "files/later.csv"]
     answered(*later, "--out", "mean.csv", "--std", "std.csv")
     answered(*later, "--out", "beside.csv", "--level", "0.5")
@@ -248,8 +276,7 @@ def test_predictions_and_forecasts_have_intervals_beside_the_mean(fitted):
         assert (error > 0).all()
         assert (error <= 0.005 * std.min()).all()
         np.testing.assert_array_equal(long.pivot(index="year", columns="node", values=end)[list(mean)], wide)
-    fit = ["fit", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time"]
-    answered(*fit, "--season", "auto", "--out", "series.sgp")
+    Path("series.sgp").write_bytes(saved_series)
     answered("forecast", "series.sgp", "--out", "forecast.csv", "--std", "deviations.csv")
     answered("forecast", "series.sgp", "--out", "with.csv", "--level", "0.5")
     forecast, deviations, wide = (
@@ -272,12 +299,24 @@ def watched(monkeypatch, *names):
     return drawn
 
 
+def saved_figures(monkeypatch):
+    """Figures that are saved, each with its heading, in a list that grows."""
+    saved, save = [], pictures._save
+
+    def watch(figure, out, heading):
+        saved.append((figure, heading))
+        save(figure, out, heading)
+
+    monkeypatch.setattr(pictures, "_save", watch)
+    return saved
+
+
 @pytest.mark.parametrize("arguments", [["--node", "Maine", "--node", "Texas"], ["--map", "--row", "1975"], []])
-def test_pictures_are_those_of_the_library(folder, monkeypatch, arguments):
-    fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--kernel", "polynomial:1", "--inputs", "time"]
-    answered(*fit, "--signals", "files/holes.csv", "--out", "model.sgp")
+def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arguments):
+    Path("model.sgp").write_bytes(saved_holes)
     drawn = watched(monkeypatch, "plot_filled", "plot_signal", "plot_filter")
     table = ["--signals", "files/holes.csv"] if arguments else []
+    figures = saved_figures(monkeypatch)
     for suffix in (".png", ".html"):
         drawn.clear()
         answered("plot", "model.sgp", *arguments, *table, "--title", "Incomes & more", "--out", f"picture{suffix}")
@@ -290,11 +329,18 @@ def test_pictures_are_those_of_the_library(folder, monkeypatch, arguments):
     assert page.count("<svg") == 1
     assert set(re.findall(r'(?:src|href)="(.)', page)) <= {"#", "d"}  # nothing is fetched: parts of it, and data
     assert "metadata" not in page
+    assert '<svg role="img"' in page
     holes, model = incomes("holes"), load("model.sgp")
+    figure, heading = figures[-1]
+    assert (figure.get_suptitle(), heading) == ("Incomes & more", "Incomes & more")
+    sizes = {0: [9.0, 3.6], 3: [7.0, 6.0], 4: [9.0, 7.2]}
+    assert figure.get_size_inches().tolist() == sizes[len(arguments)]
     if "--map" in arguments:
+        assert figure.axes[0].get_title() == "1975"
         _, (graph, observed) = drawn[0]
         np.testing.assert_array_equal(observed, holes.loc[1975, list(graph.names)])
     if "--node" in arguments:
+        assert [(ax.get_xlabel(), ax.get_ylabel()) for ax in figure.axes] == [("", "Maine"), ("year", "Texas")]
         completed, std = model.impute(holes.index.to_frame(name="time").astype(float), holes)
         for place, name in enumerate(("Maine", "Texas")):
             _, (observed, filled, deviation, column) = drawn[place]
@@ -304,7 +350,7 @@ def test_pictures_are_those_of_the_library(folder, monkeypatch, arguments):
             pd.testing.assert_frame_equal(deviation, std)
 
 
-def test_series_and_complete_nodes_are_drawn(fitted, monkeypatch):
+def test_series_and_complete_nodes_are_drawn(fitted, saved_series, monkeypatch):
     drawn = watched(monkeypatch, "plot_prediction", "plot_forecast", "plot_forecast_map", "plot_rates")
     answered("plot", "model.sgp", "--node", "Texas", "--signals", "files/later.csv", "--out", "texas.svg")
     (_, (observed, mean, _)) = drawn.pop()
@@ -312,14 +358,23 @@ def test_series_and_complete_nodes_are_drawn(fitted, monkeypatch):
     assert observed.tolist() == later["Texas"][1:].tolist()
     names = list(incomes("incomes"))
     np.testing.assert_array_equal(mean, load("model.sgp").predict(later[names][:-1])["Texas"])
-    fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--signals", "files/incomes.csv"]
-    answered(*fit, "--inputs", "time", "--season", "auto", "--out", "series.sgp")
+    Path("series.sgp").write_bytes(saved_series)
     series = ["plot", "series.sgp", "--force", "--out", "series.png"]
     answered(*series, "--node", "Texas", "--signals", "files/incomes.csv", "--steps", "3")
     answered(*series, "--map", "--steps", "2")
+    figures = saved_figures(monkeypatch)
     answered(*series)
-    assert [name for name, _ in drawn] == ["plot_forecast", "plot_forecast_map", "plot_rates"]
-    assert drawn[0][1][1:] == (list(load("series.sgp").node_names_).index("Texas"), 3)
+    answered(*series, "--node", "Texas", "--node", "Maine")
+    answered(*series, "--map")
+    forecasts, of_map, rates = ["plot_forecast"], ["plot_forecast_map"], ["plot_rates"]
+    assert [name for name, _ in drawn] == forecasts + of_map + rates + 2 * forecasts + of_map
+    names = list(load("series.sgp").node_names_)
+    assert drawn[0][1][1:] == (names.index("Texas"), 3)
+    assert [given[1:] for _, given in drawn[3:]] == [(names.index("Texas"), 12), (names.index("Maine"), 12), (1,)]
+    assert drawn[1][1][1:] == (2,)
+    assert [heading for _, heading in figures] == ["series.sgp: filters", "series.sgp: Texas, Maine", "series.sgp: map"]
+    assert [figure.get_size_inches().tolist() for figure, _ in figures] == [[9.0, 3.6], [9.0, 7.2], [7.0, 6.0]]
+    assert "--inputs must be left out for a series" in refused(*series, "--inputs", "time", status=2)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +408,7 @@ def test_maps_of_degrees_are_as_wide_as_their_latitude_has_them(coordinates, exp
         (["--out", "a.png", "--row", "1990"], 2, "--row must come with --map"),
         (["--out", "a.png", "--signals", "files/later.csv"], 2, "must come with --node or --map"),
         (["--out", "a.png", "--steps", "3"], 2, "--steps must be left out"),
+        (["--out", "a.png", *13 * ["--node", "Texas"]], 2, "--node must be given at most 12 times; got 13."),
         (["--out", "a.png", "--node", "Hawaii"], 1, "must be a node of model.sgp; got Hawaii"),
         (["--out", "a.png", "--map", "--signals", "files/later.csv", "--row", "1900"], 1, "--row must be a label"),
     ],
@@ -429,6 +485,62 @@ def test_comparing_is_fitting_and_scoring(folder):
     assert f"{answer['kernels'][0]['held_out']:.2f}" in table
 
 
+def performance(name, size, std=1.0):
+    errors = size * np.random.default_rng(0).standard_normal((6, 4))
+    return Performance.of(name, errors, np.zeros((6, 4)), np.full((6, 4), std), -(errors[:, 0] ** 2))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "ours"),
+    [
+        ("diffusion,cosine,matern", "cosine"),
+        ("auto,cosine", "auto"),
+        ("cosine,auto,matern", "auto"),
+        ("matern", "matern"),
+    ],
+)
+def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeypatch, kernels, ours):
+    sizes = {"auto": 1.2, "diffusion": 1.1, "cosine": 0.9, "matern": 1.0}  # of errors; densities are best for cosine
+    filled = [performance("x", 0.5), performance("neighbours on the graph", 0.6)]
+
+    def compared(name, model, data, n_held_out):
+        found = performance(name, sizes[name])
+        assert (len(data.signals), n_held_out) == (30, 6)
+        return learning.Compared.of(found, 12.345, None, 0.5), found, np.full((6, 4), 0.5)
+
+    monkeypatch.setattr(learning, "_compared", compared)
+    monkeypatch.setattr(learning, "_baselines", lambda data, n: [performance("node means", 0.95)])
+    monkeypatch.setattr(learning, "_fillings", lambda model, name, data, n: [replace(filled[0], name=name), filled[1]])
+    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--kernels", kernels]
+    answer = json.loads(answered(*arguments, "--json"))
+    assert (answer["n_signals"], answer["n_held_out"]) == (24, 6)
+    assert [row["kernel"] for row in answer["kernels"]] == kernels.split(",")
+    assert answer["kernels"][0]["log_evidence"] == 12.345
+    is_better = sizes[ours] < 0.95
+    beside, filling, *wide = answer["words"]
+    assert beside.startswith("No baseline (node means) is better" if is_better else "Node means have a lower error")
+    assert f"learnt model ({ours})" in beside or not is_better
+    assert filling.startswith(f"No baseline (neighbours on the graph) is better than the learnt model ({ours}) at ")
+    assert all(one.startswith(f"{ours}: Intervals are too wide: 100% of 24 values") for one in wide)
+    said = answered(*arguments)
+    flat = " ".join(said.split())
+    assert flat.startswith(" ".join(answer["words"]))
+    assert "Learnt from 24 signals; the last 6 are held out." in flat
+    assert "Filling in: 24 observed values of the held-out signals were hidden" in flat
+    assert re.search(rf"node means +- +- +{answer['baselines'][0]['held_out']:.2f} ", said)
+    assert re.search(rf"{ours} +12.3 +- +", said)
+
+
+def test_signals_must_be_left_to_learn_from(folder, monkeypatch):
+    monkeypatch.setattr(learning, "_baselines", lambda data, n: [])
+    incomes("incomes")[:3].to_csv("few.csv")
+    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "few.csv", "--kernels", "identity"]
+    said = refused(*arguments, "--held-out", "0.6")
+    assert said == "few.csv must have at least 2 signals beside those held out, 2; got 3. Add rows."
+    answer = json.loads(answered(*arguments, "--held-out", "0.01", "--json"))
+    assert (answer["n_signals"], answer["n_held_out"]) == (2, 1)
+
+
 def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/holes.csv", "--inputs", "time"]
     answer = json.loads(answered(*arguments, "--kernels", "diffusion", "--json"))
@@ -472,6 +584,48 @@ def test_series_are_forecast_and_updated_from_files(folder):
         *FIT[:3], "--signals", "files/incomes.csv", "--season", "7", "--out", "other.sgp", status=2
     )
     assert "--season must be auto or periods" in refused(*learn, "--season", "week", "--out", "other.sgp", status=2)
+
+
+def test_a_series_has_columns_beside_time(folder):
+    """Those of every row that is learnt, forecast, taken in or reported on, with the years before them or without."""
+    data, years = incomes("incomes"), np.arange(1960, 2010)
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    rain = pd.DataFrame({"rain": np.sin(1.0 * years)}, index=pd.Index(years, name="year"))
+    data = data[list(graph.names)] + 3 * rain.loc[data.index].to_numpy()
+    data.to_csv("wet.csv")
+    rain.loc[:1989].to_csv("rain.csv")
+    rain.loc[1990:1991].to_csv("two.csv")
+    rain.loc[1988:1991].to_csv("later.csv", index=False)
+    learn = ["fit", "--graph", "files/edges.csv", "--signals", "wet.csv", "--inputs", "time", "--inputs", "rain.csv"]
+    answer = json.loads(answered(*learn, "--season", "5", "--out", "wet.sgp", "--json"))
+    model = load("wet.sgp")
+    assert {name: answer[name] for name in ("n_nodes", "n_edges", "n_steps", "seasons")} == {
+        "n_nodes": 48, "n_edges": 107, "n_steps": 30, "seasons": [5.0]
+    }  # fmt: skip
+    assert answer["weights"] == pytest.approx(model.weights_)
+    assert answer["backtest"] == {}  # rows are few
+    answered("forecast", "wet.sgp", "--steps", "2", "--inputs", "two.csv", "--out", "out.csv")
+    expected = model.predict(2, X=rain.loc[1990:1991])
+    np.testing.assert_allclose(pd.read_csv("out.csv", index_col=0)[list(expected)], expected, rtol=1e-6)
+    answered("report", "wet.sgp", "--steps", "2", "--inputs", "two.csv", "--out", "wet.html")
+    own = model.report("own.html", X=rain.loc[1990:1991], horizon=2).read_text()
+    assert Path("wet.html").read_text() == own
+    new = pd.DataFrame(np.ones((4, 48)), pd.Index(range(1988, 1992), name="year"), list(data))
+    new.iloc[2:] = expected.to_numpy() + np.array([[0.1], [3.0]])
+    new.to_csv("new.csv")
+    update = ["update", "wet.sgp", "--signals", "new.csv", "--out", "newer.sgp"]
+    said = json.loads(answered(*update, "--inputs", "later.csv", "--scores", "odd.csv", "--json"))
+    odd = model.anomaly_scores(new[2:], rain.loc[1990:1991])
+    by_step = model.anomaly_scores(new[2:], rain.loc[1990:1991], by="step")
+    table = pd.read_csv("odd.csv", index_col=0)
+    np.testing.assert_allclose(table[list(data)], pd.DataFrame(odd, columns=model.node_names_)[list(data)], rtol=1e-6)
+    np.testing.assert_allclose(table["row"], by_step, rtol=1e-6)
+    assert said == {
+        "model": "newer.sgp", "n_new": 2, "n_left_out": 2, "n_steps": 32, "oddest": "1991",
+        "score": pytest.approx(by_step[1]),
+    }  # fmt: skip
+    assert "--inputs must be a table for a series" in refused(*update, "--inputs", "time", "--force", status=2)
+    assert "--inputs must be a table for a series" in refused(*update, "--inputs", "lag:1", "--force", status=2)
 
 
 def test_counts_are_learnt_with_their_exposures(folder):
@@ -535,6 +689,92 @@ def test_classes_of_nodes_are_learnt_and_predicted(folder):
     assert "got 'Atlantis', which is none" in refused(*learn, "--out", "other.sgp")
 
 
+def test_tables_of_nodes_are_in_the_order_of_the_graph(tmp_path):
+    graph, path = Graph.from_edges([("c", "a"), ("a", "b")]), tmp_path / "table.csv"
+
+    def read(text, names=graph):
+        path.write_text(text)
+        return files.node_table(path, names, "its class")
+
+    columns = {"side": {"b": "east"}, "more": {"b": "1", "a": "2"}}
+    assert read("node,side,more\nb,east,1\na,,2\n") == {
+        column: [cells.get(name) for name in graph.names] for column, cells in columns.items()
+    }
+    assert read("node,side\n1,east\n0,west\n", Graph(graph.weights)) == {"side": ["west", "east", None]}
+    for text, got in (
+        ("node,side\nb,east\nd,west\n", "got 'd', which is none"),
+        ("node,side\nb,east\na,west\nb,west\n", "got 'b' twice"),
+        ("node\nb\na\n", "got one column alone"),
+    ):
+        with pytest.raises(ValueError, match=got):
+            read(text)
+    path.write_text("node,u,v\na,1,2\nb,3,4\nc,5,6\n")
+    expected = {"a": [1, 2], "b": [3, 4], "c": [5, 6]}
+    np.testing.assert_array_equal(learning._node_features(path, graph), [expected[name] for name in graph.names])
+    for cell in ("", "x"):
+        path.write_text(f"node,u,v\na,1,2\nb,3,{cell}\nc,5,6\n")
+        with pytest.raises(
+            ValueError, match=f"a number for every node in column 'v'; got {cell and repr(cell)}.*for 'b'"
+        ):
+            learning._node_features(path, graph)
+
+
+def test_what_was_typed_is_what_is_fitted(folder):
+    """Options reach the model, and what it is fitted to is what they name."""
+    data = incomes("incomes")
+    pd.DataFrame({"rain": np.sin(data.index)}, index=data.index).to_csv("rain.csv")
+    given = {"out": Path("x.sgp"), "graph": Path("files/edges.csv"), "signals": Path("files/incomes.csv")}
+
+    def made(of, kernel=None, **typed):
+        asked = Fit(**given | typed)
+        return of(asked, kernel, files.read_data(asked, asked.signals))
+
+    model, (inputs, signals) = made(learning._of_signals, Diffusion(), spectrum="exact", seed=7, jobs=3)
+    assert (model.spectrum, model.random_state, model.likelihood) == ("exact", 7, "gaussian")
+    assert (model.graph_kernel.kernels, model.graph_kernel.n_jobs, inputs) == ((Diffusion(),), 3, None)
+    np.testing.assert_array_equal(signals, data)
+    on_device, _ = made(learning._of_signals, device="cuda", likelihood="poisson")
+    assert (on_device.spectrum, on_device.likelihood) == (Chebyshev(device="cuda"), "poisson")
+    assert made(learning._of_signals, device="cpu")[0].spectrum == "auto"
+    with pytest.raises(typer.BadParameter, match="--device must be cpu where the spectrum is exact"):
+        made(learning._of_signals, device="cuda", spectrum="exact")
+    series = {"season": ["7", "52.5"], "inputs": ["time", "rain.csv"]}
+    forecaster, (rows, beside) = made(learning._of_series, **series)
+    assert forecaster.seasons == (7.0, 52.5)
+    np.testing.assert_array_equal(rows, data)
+    assert list(beside) == ["rain"]
+    np.testing.assert_allclose(beside["rain"], np.sin(data.index))
+    forecaster, (_, beside) = made(learning._of_series, season=["auto"], inputs=["time"])
+    assert (forecaster.seasons, beside) == ("auto", None)
+    for wrong, said in (
+        ({"kernel": Diffusion(), **series}, "--kernel and --degree must be left out with --season"),
+        ({"season": ["7"], "inputs": ["time", "lag:1"]}, "--season must come with --inputs time, and without lag"),
+        ({"season": ["7"], "inputs": ["rain.csv"]}, "--season must come with --inputs time, and without lag"),
+    ):
+        with pytest.raises(typer.BadParameter, match=said):
+            made(learning._of_series, **wrong)
+    Path("classes.csv").write_text("state,side\nMaine,east\nOhio,west\n")
+    classes = {"signals": None, "classes": Path("classes.csv")}
+    classifier, (features, labels) = learning._of_classes(Fit(**given | classes), None, Path("classes.csv"))
+    assert (classifier.spectrum, features) == ("auto", None)
+    assert {name: label for name, label in zip(classifier.graph.names, labels, strict=True) if label} == {
+        "Maine": "east", "Ohio": "west"
+    }  # fmt: skip
+    for typed, said in (
+        ({"inputs": ["time"]}, "--inputs must be a table of node and features"),
+        ({"inputs": ["lag:1"]}, "--inputs must be a table of node and features"),
+        ({"exposure": "2"}, "--exposure must be left out with --classes"),
+        ({"device": "cpu"}, "--device must be left out with --classes"),
+        ({"likelihood": "poisson"}, "--likelihood must be left out with --classes"),
+    ):
+        with pytest.raises(typer.BadParameter, match=said):
+            learning._of_classes(Fit(**given | classes | typed), None, Path("classes.csv"))
+    Path("classes.csv").write_text("state,side,more\nMaine,east,1\n")
+    with pytest.raises(typer.BadParameter, match="two columns, node and class; got 3"):
+        learning._of_classes(Fit(**given | classes), None, Path("classes.csv"))
+    assert "got both" in refused(*LAGGED, "--classes", "classes.csv", status=2)
+
+
 def test_a_model_of_signals_has_no_forecast(fitted):
     assert "got a model of signals" in refused("forecast", "model.sgp", "--out", "forecast.csv")
 
@@ -550,6 +790,8 @@ def test_a_report_is_the_models_own(fitted):
     expected = model.report("own.html", inputs, truth).read_text()
     assert Path("later.html").read_text() == expected
     assert answer == {"out": "later.html", "n_bytes": len(expected.encode())}
+    answered("report", "model.sgp", "--signals", "files/later.csv", "--out", "wide.html", "--aspect", "1.5")
+    assert Path("wide.html").read_text() == expected.replace('"scaleratio":1.0', '"scaleratio":1.5') != expected
     assert "must be left out without --signals" in refused(
         "report", "model.sgp", "--inputs", "time", "--out", "x.html", status=2
     )
@@ -565,9 +807,8 @@ def test_what_a_report_refuses_is_said_of_the_file_that_it_reads(fitted, monkeyp
     assert refused("report", "model.sgp", "--out", "x.html") == "model.sgp: X must be finite; got nan."
 
 
-def test_a_series_has_a_report(folder):
-    learn = ("--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time")
-    answered("fit", *learn, "--season", "auto", "--out", "series.sgp")
+def test_a_series_has_a_report(folder, saved_series):
+    Path("series.sgp").write_bytes(saved_series)
     assert answered("report", "series.sgp", "--out", "series.html", "--steps", "5") == "Report: series.html\n"
     model = load("series.sgp")
     assert Path("series.html").read_text() == model.report("own.html", horizon=5).read_text()
@@ -575,6 +816,9 @@ def test_a_series_has_a_report(folder):
     page = Path("later.html").read_text()
     assert page == model.report("own.html", incomes("later")).read_text()
     assert "judged on the rows given that the model has not seen" in page
+    model.backtest_ = found = looks.BACKTEST  # that of a longer series
+    known = learning._learnt(model, None)["backtest"]
+    assert known == {"horizons": found.horizons, "rmse": found.rmse, "crps": found.crps}
 
 
 def test_files_of_other_dialects_give_the_same_model(folder):
@@ -653,6 +897,50 @@ def test_how_inputs_were_made_is_in_the_file(folder):
     np.testing.assert_allclose(predicted[list(data)], model.predict(new)[list(data)], rtol=1e-6)
 
 
+def test_what_inputs_of_a_fitted_model_are_made_of(folder):
+    """As its file says or, where that says nothing, as was typed; what was typed must not differ from it."""
+    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_csv("table.csv", index=False)
+    table, graph = Path("table.csv"), Graph.from_edges([("x", "y")])
+    both = InputRecipe("dates", 2, ("a", "b"))
+
+    def parts(recipe, features, *typed):
+        model = SimpleNamespace(input_recipe_=recipe, graph_=graph, n_features_in_=len(features))
+        model.feature_names_in_ = np.array(features)
+        return files.how_made(model, list(typed))
+
+    def wrong(*given):
+        with pytest.raises(typer.BadParameter) as found:
+            parts(*given)
+        return str(found.value)
+
+    everything = files.InputParts(True, 2, table, "dates", ("a", "b"))
+    names = ["time", "x", "y", "a", "b"]
+    assert parts(both, names, "table.csv") == parts(both, names, "lag:2", "time", "table.csv") == everything
+    assert parts(InputRecipe("numbers"), ["time"]) == files.InputParts(True, clock="numbers")
+    assert parts(InputRecipe(lag=3), ["x", "y"]) == files.InputParts(lag=3)
+    assert parts(InputRecipe(), ["x"]) == files.InputParts()
+    assert "must be left out: the model was fitted without inputs; got time" in wrong(InputRecipe(), ["x"], "time")
+    assert "with time (dates), lag:2 and a table with a, b; got lag:1 and table.csv" in wrong(
+        both, names, "lag:1", "table.csv"
+    )
+    assert "must name a table: the model was fitted with time (dates)" in wrong(both, names, "time")
+    assert "as the model was fitted, with lag:3; got time." in wrong(InputRecipe(lag=3), ["x", "y"], "time")
+    assert "as the model was fitted, with lag:3; got table.csv." in wrong(InputRecipe(lag=3), ["x", "y"], "table.csv")
+    assert parts(None, ["time"], "time") == files.InputParts(True)
+    assert parts(None, ["y", "time", "x"], "lag:4", "time") == files.InputParts(True, 4)
+    assert parts(None, ["x", "b", "y"], "lag:1", "table.csv") == files.InputParts(False, 1, table, columns=("b",))
+    assert parts(None, ["b", "a"], "table.csv") == files.InputParts(table=table, columns=("b", "a"))
+    assert "must say how the model's inputs, 'a', 'b', are made" in wrong(None, ["a", "b"])
+    for typed, features in (("time", ["x"]), ("lag:1", ["x"]), ("time", ["time", "a"])):
+        assert f"to, {', '.join(map(repr, features))}; got {typed}." in wrong(None, features, typed)
+    assert "to, 'time'; got time and table.csv." in wrong(None, ["time"], "time", "table.csv")
+    unnamed = SimpleNamespace(input_recipe_=None, graph_=Graph(graph.weights), n_features_in_=2)
+    assert files.features_of(unnamed) == ["x0", "x1"]
+    assert files.how_made(unnamed, ["table.csv"]).columns == ("x0", "x1")
+    bare = SimpleNamespace(input_recipe_=None, graph_=graph)
+    assert files.how_made(bare, None) == files.InputParts()
+
+
 def test_a_lag_of_several_rows(folder):
     answered(*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:3", "--out", "model.sgp")
     answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "out.csv")
@@ -695,6 +983,8 @@ def test_a_file_that_does_not_say_how_inputs_were_made_asks(folder):
         assert "are made (time, lag:1, or a table with them), as its file does not" in said
         assert "must make the inputs that" in refused("score", name, *later, "--inputs", other, status=2)
         answered("score", name, *later, "--inputs", told)
+        taken_in = json.loads(answered("update", name, *later, "--inputs", told, "--out", f"new-{name}", "--json"))
+        assert (taken_in["n_new"], taken_in["n_left_out"]) == (20, told == "time")  # 1989 is in both files
     assert "must say how" in refused("predict", "lagged.sgp", *later, "--out", "out.csv", status=2)
     answered("predict", "lagged.sgp", *later, "--inputs", "lag:1", "--out", "out.csv")
     predicted = pd.read_csv("out.csv", index_col="year")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 
+import looks
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -96,6 +97,23 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
 def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
     assert draw(graph).figure is not ax.figure
     assert not ax.has_data()
+
+
+def test_sizes_are_in_points():
+    figure = plt.figure(figsize=(5, 4), dpi=200)
+    assert style.size_in_points(figure.add_axes([0.1, 0.1, 0.5, 0.25])) == pytest.approx((2.5 * 72, 72))
+
+
+@pytest.mark.parametrize(("positions", "are_whole"), [([1.0, 2.0, 3.0], True), ([1.0, 1.5, 2.0], False)])
+def test_ticks_are_at_whole_numbers_where_all_places_are(ax, positions, are_whole):
+    plot_prediction([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0], ax=ax, positions=positions)
+    ticks = ax.get_xticks()
+    assert (ticks == np.round(ticks)).all() == are_whole
+
+
+def test_pictures_look_as_when_somebody_last_looked_at_them():
+    before, now = looks.kept(looks.drawn_by_matplotlib())
+    assert now == before, "look at the pictures, then run python tests/looks.py"
 
 
 # Filters

@@ -8,9 +8,11 @@ import json
 import re
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -31,13 +33,14 @@ from spectralgp import (
 from spectralgp._basics.tables import row_labels
 from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
-from spectralgp.report import words
+from spectralgp.report import numbers, words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
 from spectralgp.report.page import page_of
 from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import (
     LEVELS,
+    Share,
     calibration_of,
     coverage,
     crps,
@@ -97,6 +100,12 @@ def paper():
     return model, X, Y, dense, values, vectors
 
 
+@pytest.fixture(scope="module")
+def told(paper):
+    """What a report tells of it."""
+    return gathered(paper[0])
+
+
 # -------------------------------------------------------------------------------------------------------- numbers
 
 
@@ -143,7 +152,8 @@ def test_eigenvalues_and_energy_are_those_of_the_dense_transform(paper):
     assert oracle.relative_error(bands.eigenvalue_shares, np.histogram(inside, bands.edges)[0] / len(values)) < EXACT
     expected = np.histogram(inside, bands.edges, weights=energies)[0] / energies.sum()
     assert oracle.relative_error(bands.energy_shares, expected) < FORMULA
-    assert bands.edges[-1] == pytest.approx(values[-1])
+    assert bands.edges[-1] == bands.grid[-1] == pytest.approx(values[-1])
+    assert (bands.grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
     (learnt,) = bands.filters
     mean, std = model.response(bands.grid, return_std=True)
     np.testing.assert_array_equal(learnt.mean, mean)
@@ -180,10 +190,16 @@ def test_calibration_counts_what_is_inside_its_intervals():
 def test_held_out_signals_are_judged_as_given():
     weights, X, Y = problem(20)
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
-    mean = model.predict(X[14:])
+    mean, std = model.predict(X[14:], return_std=True, include_noise=True)
     labels = [f"row {row}" for row in range(6)]
     found = gathered(model, NewSignals(labels, X[14:], Y[14:], model.posterior_.at(X[14:])))
-    assert found.predictions.source == "held out"
+    assert (found.predictions.source, found.predictions.labels) == ("held out", tuple(labels))
+    np.testing.assert_allclose(found.predictions.std, std, rtol=EXACT)
+    assert found.calibration.pit_mean.value == pytest.approx(norm(mean, std).cdf(Y[14:]).mean(), rel=FORMULA)
+    densities = model.log_predictive_density(X[14:], Y[14:], joint=False)
+    np.testing.assert_allclose(found.predictions.log_density, densities, rtol=EXACT)
+    np.testing.assert_allclose(found.predictions.baseline, Y[:14].mean(axis=0), rtol=EXACT)
+    assert found.forecasts[0].log_density == pytest.approx(np.mean(densities))
     assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
     assert found.variance.predicted == pytest.approx(1 - errors / distances, rel=FORMULA)
@@ -307,33 +323,63 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
 def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     """The page once said of "no change" that it has no inputs, since its kernel has none."""
     weights, _, _ = problem(20)
-    walk = np.random.default_rng(0).standard_normal((40, len(weights))).cumsum(axis=0)
-    model = GraphGPRegressor(Graph(weights)).fit(walk[:29], walk[1:30])
-    heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
+    steps, noise = np.split(np.random.default_rng(0).standard_normal((80, len(weights))), 2)
+    walk = 0.5 * steps.cumsum(axis=0) + noise
+    X, Y = walk[:29], walk[1:30]
+    model = GraphGPRegressor(Graph(weights)).fit(X, Y)
+    (_, plain), (_, heaviest) = sorted(model.posterior_.parts, key=lambda part: part[0])
     assert not heaviest.prior.input_kernel.has_features
+    assert plain.transformation is None
+    numbers = gathered(model, columns=np.arange(7))
+    assert (numbers.inputs, numbers.has_inputs, numbers.variance.of) == (("the signal before",), False, "changes")
+    # what any of the models has is told, though the heaviest has neither
+    assert [one.which for one in numbers.bands.filters] == ["signal", "residual", "carry"]
+    ours, *others = numbers.forecasts
+    expected = baselines.forecasts(baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y))  # of inputs as they are
+    assert [one.name for one in others] == ["node means", "no change", "ridge regression"]
+    assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
+    assert ours.rmse == pytest.approx(numbers.scores.error)
     page = model.report(tmp_path / "report.html", walk[29:-1], walk[30:]).read_text(encoding="utf-8")
     assert "from the signal before." in page
     assert "It has no inputs" not in page
 
 
+def test_few_inputs_are_named_and_more_are_counted():
+    def said(n_named, n_inputs=None, columns=None, is_lagged=False, **known):
+        kernel = SimpleNamespace(**{"is_pairwise": False, "has_features": True} | known)
+        heaviest = SimpleNamespace(prior=SimpleNamespace(input_kernel=kernel, carry=None), transformation=None)
+        model = SimpleNamespace(n_features_in_=n_named if n_inputs is None else n_inputs)
+        model.feature_names_in_ = [f"x{number}" for number in range(n_named)]
+        return numbers._inputs_in_words(model, heaviest, columns, is_lagged)
+
+    assert said(1) == ("x0",)
+    assert said(4) == ("x0", "x1", "x2", "x3")
+    assert said(5) == ("5 inputs",)
+    assert said(0, 1) == ("1 input",)
+    assert said(0, 1_200) == ("1,200 inputs",)
+    assert said(3, columns=np.array([0, 2])) == ("a value at each node", "x1")
+    assert said(2, columns=np.array([0, 1]), is_lagged=True) == ("the signal before",)
+    assert said(2, has_features=False) == ()
+    assert said(2, is_pairwise=True) == ("the covariances between signals that were given",)
+
+
 # ------------------------------------------------------------------------------------------------ what comes first
 
 
-def test_errors_and_biases_are_those_of_the_nodes(paper):
-    numbers = gathered(paper[0])
-    found, values = numbers.scores, numbers.predictions
+def test_errors_and_biases_are_those_of_the_nodes(told):
+    found, values = told.scores, told.predictions
     errors = values.observed - values.mean
     assert oracle.relative_error(found.node_errors, np.sqrt(np.mean(errors**2, axis=0))) < EXACT
     assert oracle.relative_error(found.node_biases, errors.mean(axis=0)) < EXACT
     assert found.bias.value == pytest.approx(errors.mean(), rel=EXACT)
     by_signal = errors.mean(axis=1)
     assert found.bias.standard_error == pytest.approx(by_signal.std(ddof=1) / np.sqrt(len(errors)), rel=EXACT)
-    (said,) = words.worst_nodes(numbers.names, found.node_errors)
+    (said,) = words.worst_nodes(told.names, found.node_errors)
     worst = np.argsort(-found.node_errors)
     assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
     assert said.endswith(f"and smallest at {worst[-1]} ({found.node_errors[worst[-1]]:.3g}).")
     assert words.worst_nodes(["one"], np.ones(1)) == words.worst_nodes("ab", np.full(2, np.nan)) == []
-    first = " ".join(words.glance(numbers))
+    first = " ".join(words.glance(told))
     assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
     assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
@@ -375,16 +421,19 @@ def _error_of(errors):
     return errors.mean(axis=1).std(ddof=1) / np.sqrt(len(errors))
 
 
-def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper):
+def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, monkeypatch):
     model, _, _, _, values, vectors = paper
     nodes = (vectors * model.response(np.clip(values, 0, model.spectrum_.upper)) ** 2) @ vectors.T
     deviations = np.sqrt(np.diag(nodes))
     correlations = nodes / np.outer(deviations, deviations)
     joined = correlations[model.graph_.weights.toarray() > 0]
-    expected = np.median(joined), np.median(correlations[np.triu_indices(7, 1)])
-    numbers = gathered(model)
-    assert numbers.correlations == pytest.approx(expected, rel=FORMULA)
-    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(numbers)[0]
+    expected, found = (np.median(joined), np.median(correlations[np.triu_indices(7, 1)])), told
+    assert found.correlations == pytest.approx(expected, rel=FORMULA)
+    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(found)[0]
+    assert numbers._correlations(Graph.edgeless(7), model.posterior_) is None
+    for most, is_known in ((6, False), (7, True)):
+        monkeypatch.setattr(numbers, "MOST_CORRELATED", most)
+        assert (numbers._correlations(model.graph_, model.posterior_) is not None) == is_known
 
 
 def test_holes_are_shown_with_what_fills_them(tmp_path):
@@ -479,7 +528,7 @@ def test_baselines_stand_beside_ours_on_the_same_signals(paper):
     assert [one.name for one in others] == ["node means", "ridge regression"]
     expected = baselines.forecasts([baselines.NodeMeans(), baselines.RidgeRegression()], (X, Y))
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
-    assert numbers.fillings == ()
+    assert gathered(model, without=partial(without_entries, model._learnt)).fillings == ()  # nothing is missing
 
 
 def walk(n_signals, n_nodes=6):
@@ -493,10 +542,9 @@ def walk(n_signals, n_nodes=6):
     return graph, table[:-1].reset_index(drop=True), table[1:].reset_index(drop=True)
 
 
-def test_coverage_is_shown_with_its_standard_error(paper):
-    numbers = gathered(paper[0])
-    page = page_of(numbers, "some")
-    for level, found in numbers.calibration.coverages.items():
+def test_coverage_is_shown_with_its_standard_error(told):
+    page = page_of(told, "some")
+    for level, found in told.calibration.coverages.items():
         row = rf">{level:.0%}</th><td>{found.value:.1%} ± {found.standard_error:.1%}</td>"
         assert re.search(row, page)
 
@@ -592,16 +640,16 @@ def shifted(ours):
 
 
 def test_filters_in_words():
-    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))), True)
     assert said == (
         "The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at frequency 0, 0.5 at "
         "the highest)."
     )
-    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))), True)
     assert said == "The residual filter h is of what neighbours share beside it; it is none."
-    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
+    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))), False)
     assert "patterns of every scale carry over alike" in carried[0]
-    assert "no filter to show" in words.filter_words(_bands())[0]
+    assert "no filter to show" in words.filter_words(_bands(), True)[0]
 
 
 def _filter(which, mean, std):
@@ -629,23 +677,46 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
 
 
 def test_variance_in_words():
-    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out")
+    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out", True)
     assert said[0] == "40% of the variance of values about their nodes' means is predicted from the other signals."
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert said[2] == (
         "By the model's own account 50% of the variance comes from what inputs explain (with levels of the nodes), "
         "30% from what neighbours share beside it and 20% from noise at single nodes."
     )
-    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out")
+    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
     assert said[0] == "Nothing is predicted in held-out signals: the nodes' means do as well, or better."
     assert len(said) == 2
-    assert "add nothing" in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4), "left out")[1]
+    for gain, added in (
+        (0.004, "add nothing to that"),
+        (0.006, "adds 1 percentage point."),
+        (0.02, "2 percentage points."),
+    ):
+        assert added in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4 + gain), "left out", True)[1]
+    above_nothing = Variance(0.0, 0.004, 0.05, 0.946, -0.2, 0.3, "changes")
+    assert words.variance_words(above_nothing, "fitted", False) == [
+        "Nothing is predicted in the fit itself: the nodes' means do as well, or better.",
+        "Given also the values of all other nodes of the same signal it is 30%: the graph adds 30 percentage points.",
+        "By the model's own account less than 1% of the variance of changes comes from what neighbours share beside "
+        "it, 5% from what carries over and 95% from noise at single nodes.",
+    ]
+    assert words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, None, None), "left out", False) == [
+        "By the model's own account 100% of the variance comes from what neighbours share."
+    ]
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"counts": Counts(5)}, "only 5 training signals"),
+        ({"counts": Counts(1)}, "only 1 training signal:"),
+        ({"counts": Counts(9)}, "only 9 training signals"),
+        ({"counts": Counts(0)}, "The model holds no signals of this graph"),
+        ({"counts": Counts(50, empty=1)}, "1 signal without any value was left out"),
+        ({"counts": Counts(50, missing=1)}, "1 value (less than 1%) of the training signals was not observed"),
+        ({"stand_ins": 1}, "1 draw of the hyperparameters violated a constraint and was replaced"),
+        ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, "falls into 2 parts"),
+        ({"variance": Variance(0.09, 0.0, 0.0, 0.91, -0.1, None)}, "91% of the variance is noise"),
+        ({"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.0, None)}, "no better than the nodes' means"),
         ({"counts": Counts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
         ({"counts": Counts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
         ({"counts": Counts(50, empty=2)}, "2 signals without any value were left out"),
@@ -658,20 +729,87 @@ def test_variance_in_words():
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
     ],
 )
-def test_what_to_watch_out_for(paper, change, said):
-    numbers = dataclasses.replace(gathered(paper[0]), counts=Counts(50))
+def test_what_to_watch_out_for(told, change, said):
+    numbers = dataclasses.replace(told, counts=Counts(50))
     before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
     after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
+    assert before == []
     assert any(said in one for one in after), after
     n_more = 2 if "never observed" in said else 1  # whose values are missing, too
-    assert len(set(after) - set(before)) == n_more, after
-    assert not any(said in one for one in before)
+    assert len(after) == n_more, after
+
+
+def test_nothing_is_said_where_nothing_stands_out(told):
+    """Ten signals are enough; one node needs no edges; noise is much of changes, whose models predict well."""
+    quiet = {"bands": _bands(), "counts": Counts(10)}
+    for change in (
+        {},
+        {"graph": Graph.edgeless(1)},
+        {"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.01, None)},
+        {"variance": Variance(0.01, 0.0, 0.0, 0.99, 0.01, None, "changes")},
+        {"variance": Variance(0.5, 0.0, 0.0, 0.5, None, None)},
+    ):
+        assert words.watch_outs(dataclasses.replace(told, **quiet | change)) == [], change
 
 
 def test_uncertain_filters_are_told():
     (said,) = words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.6))))
     assert said.startswith("The signal filter g is uncertain")
-    assert words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.4)))) == []
+    sure = (np.ones(3), np.full(3, 0.4)), (np.zeros(3), np.ones(3)), (np.ones(3), None), (-np.ones(3), np.full(3, 0.5))
+    assert words.filter_warnings(_bands(*(_filter("signal", *one) for one in sure))) == []
+    for mean, std in (([0.2, 0.4, -1.0], [0.51, 0.1, 0.1]), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.51])):
+        assert len(words.filter_warnings(_bands(_filter("carry", np.array(mean), np.array(std))))) == 1
+
+
+def test_shares_and_numbers_in_words():
+    shares = {0.0: "0%", 0.004: "less than 1%", 0.0099: "less than 1%", 0.01: "1%", 0.016: "2%", 0.5: "50%"}
+    shares |= {0.99: "99%", 0.9901: "more than 99%", 0.9999: "more than 99%", 1.0: "100%"}
+    assert {share: words.percent(share) for share in shares} == shares
+    assert [words.count(number, "node") for number in (0, 1, 2, 2000)] == [
+        "0 nodes",
+        "1 node",
+        "2 nodes",
+        "2,000 nodes",
+    ]
+    assert [words.listing("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert words.capitalised("it is a PIT") == "It is a PIT"
+
+
+def test_how_much_there_is_and_what_is_predicted_in_words(told):
+    numbers = dataclasses.replace(told, order="")
+    sizes = f"12 training signals on 7 nodes and {numbers.graph.n_edges} edges"
+    assert words.overview(numbers) == f"{sizes}; one model."
+    (one,) = numbers.members
+    several = [dataclasses.replace(one, weight=weight) for weight in (0.7, 0.3, 0.0)]
+    ordered = dataclasses.replace(numbers, members=tuple(several), order="Rows are in the order of time.")
+    assert words.overview(ordered) == f"{sizes}; a mixture of 2 models. Rows are in the order of time."
+    assert words.glance(numbers)[0] == "The model predicts signals, a value at each of 7 nodes, from 1 input."
+    first = "The model says how signals, a value at each of 7 nodes, are distributed. It has no inputs."
+    assert words.glance(dataclasses.replace(numbers, inputs=(), note="Some."))[:2] == ["Some.", first]
+    bare = words.glance(dataclasses.replace(numbers, forecasts=(), fillings=()))
+    off = f"are typically off by {numbers.scores.error:.3g} (root mean square)"
+    assert bare[1] == f"Predictions of each training signal from all others {off}."
+
+
+def test_what_neighbours_share_in_words(told):
+    low, high = np.array([2.0, 1.0, 0.5]), np.array([0.1, 0.5, 0.9])
+    shown = _bands(_filter("signal", low, None), _filter("residual", high, None), _filter("carry", high, None))
+    numbers = dataclasses.replace(told, bands=shown, correlations=(0.456, -0.123))
+    rest = words.variance_words(numbers.variance, "left out", True)
+    assert words.neighbour_words(numbers) == [
+        "By the model two nodes that are joined have a correlation of 0.46 in what is not noise, and any two nodes one "
+        "of -0.12 (medians).",
+        "In what inputs explain, neighbours are alike.",
+        "In what inputs do not explain, neighbours are opposed.",
+        "Of what inputs say of each node rough patterns carry over most.",
+        *rest,
+    ]
+    none = _bands(_filter("signal", low, None), _filter("residual", np.zeros(3), None))
+    without = dataclasses.replace(numbers, bands=none, correlations=None, has_inputs=False)
+    assert words.neighbour_words(without)[: -len(rest)] == ["In signals, neighbours are alike."]
+    assert words.filter_words(none, False)[0].startswith(
+        "The signal filter g is of what neighbours share; it is low-pass"
+    )
 
 
 def test_miscalibration_is_told():
@@ -697,6 +835,52 @@ def test_miscalibration_is_told():
     assert second.startswith("Intervals are too narrow, which the bias explains at least in part: only ")
     skewed = said_of(2 * (rng.exponential(size=(60, 20)) - 1))
     assert skewed[0].startswith("Errors are skewed, though they average out: 6")
+
+
+def calibration(pit_mean=0.5, error=0.02, shares=(0.5, 0.8, 0.9), n_signals=40):
+    """Of which nothing is off but what is told."""
+    found = calibration_of(np.linspace(0.0, 1.0, 500).reshape(50, 10))
+    coverages = zip((0.5, 0.8, 0.9), shares, strict=True)
+    return dataclasses.replace(
+        found,
+        pit_mean=Share(pit_mean, 0.001, 0.5, n_signals),
+        error_mean=Share(error, 0.001, 0.0, n_signals),
+        coverages={level: Share(share, 0.001, level, n_signals) for level, share in coverages},
+    )
+
+
+def test_little_is_no_miscalibration():
+    """Of biases less than 0.05 of the PIT, of coverages less than 5 points, and less than 3 of those of 90%."""
+    assert words.calibration_words(calibration(0.549, 0.1, (0.451, 0.751, 0.871))) == []
+    assert words.calibration_words(calibration(0.451, -0.1, (0.549, 0.849, 0.929))) == []
+    assert words.calibration_words(calibration(0.6, 0.1, (0.1, 0.1, 0.1), n_signals=1)) == []
+    (said,) = words.calibration_words(calibration(0.551, 0.1))
+    pit = "the mean of the PIT is 0.55 ± 0.00, and 0.5 if calibrated"
+    assert said == f"Predictions are biased, too low: 50% of 500 values lie above their predicted means ({pit})."
+    assert words.calibration_words(calibration(0.551, -0.1))[0].startswith("Errors are skewed, though they average")
+    assert words.calibration_words(calibration(0.449, -0.1))[0].startswith("Predictions are biased, too high: 50% of")
+    only = "Intervals are too narrow: only"
+    for shares, said in (
+        ((0.449, 0.8, 0.9), f"{only} 45% of 500 values lie in their 50% intervals."),
+        ((0.5, 0.749, 0.869), f"{only} 75% of 500 values lie in their 80% intervals and 87% in their 90% intervals."),
+        ((0.551, 0.8, 0.9), "Intervals are too wide: 55% of 500 values lie in their 50% intervals."),
+        ((0.5, 0.8, 0.931), "Intervals are too wide: 93% of 500 values lie in their 90% intervals."),
+    ):
+        assert words.calibration_words(calibration(shares=shares)) == [said]
+    because = "Intervals are too narrow, which the bias explains at least in part: only 87% of"
+    assert words.calibration_words(calibration(0.6, 0.1, (0.5, 0.8, 0.869)))[1].startswith(because)
+    assert words.calibration_words(calibration(0.6, -0.1, (0.5, 0.8, 0.869)))[1].startswith(only)
+    assert words.calibration_words(calibration(0.6, 0.1, (0.5, 0.8, 0.931)))[1].startswith("Intervals are too wide: ")
+
+
+def test_shares_inside_intervals_have_standard_errors_where_they_are_known():
+    found = calibration()
+    assert words.coverage_shares(found) == {
+        "50%": f"{found.covered_at(0.5):.1%} ± 0.1%", "80%": f"{found.covered_at(0.8):.1%} ± 0.1%",
+        "90%": f"{found.covered_at(0.9):.1%} ± 0.1%", "95%": f"{found.covered_at(0.95):.1%}",
+    }  # fmt: skip
+    assert not any("±" in one for one in words.coverage_shares(calibration(n_signals=1)).values())
+    assert all("±" in words.coverage_shares(calibration(n_signals=2))[level] for level in ("50%", "80%", "90%"))
 
 
 def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
@@ -783,6 +967,13 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
     with pytest.raises(ValueError, match="model must hold signals to report on"):
         moved.report(tmp_path / "report.html")
     page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
+    found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
+    assert all(one.std is None for one in found.bands.filters)
+    assert not found.bands.energy_shares.any()
+    assert (found.forecasts, found.fillings, found.counts) == ((), (), Counts(0))
+    power, noise = np.mean(moved.response() ** 2), moved.noise_variance_
+    neighbours = np.mean(moved.response(which="residual") ** 2)
+    assert found.variance.noise == pytest.approx(noise / (power + neighbours + noise), rel=FORMULA)
     assert len(data_of(page)["names"]) == 5
     assert "holds no signals of this graph" in page
 
@@ -814,8 +1005,11 @@ def test_three_coordinates_are_drawn_along_their_principal_directions():
 
 @pytest.mark.parametrize("n_nodes", [60, 1_200])
 def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
-    graph = Graph.from_edges([(node, (node + 1) % n_nodes) for node in range(n_nodes)])
-    places = places_of(graph).coordinates
+    ring = np.random.default_rng(1).permutation(n_nodes)
+    graph = Graph.from_edges(
+        [(ring[node], ring[(node + 1) % n_nodes]) for node in range(n_nodes)], names=range(n_nodes)
+    )
+    places = places_of(graph).coordinates[ring]
     edges = np.linalg.norm(places - np.roll(places, -1, axis=0), axis=1)
     pairs = np.linalg.norm(places - places[np.random.default_rng(0).permutation(n_nodes)], axis=1)
     assert np.median(edges) < 0.25 * np.median(pairs)
@@ -831,6 +1025,15 @@ def test_parts_that_are_not_connected_are_drawn_apart():
     for one, (low, high) in enumerate(boxes):
         for other in (part for place, part in enumerate(parts) if place != one):
             assert not ((other >= low) & (other <= high)).all(axis=1).any()
+
+
+def test_parts_stand_in_rows_as_wide_as_all_would_be_in_a_square():
+    """Three nodes, two, and two alone: rows of three nodes' width, each as high as its largest part."""
+    places = places_of(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7))).coordinates
+    three, two = np.sqrt(3), np.sqrt(2)
+    expected = {0: (0, 0), 3: (three - 0.7, 0), 5: ((three - 0.7) / 2, 0.7 - three)}
+    expected |= {1: (0, -three), 4: (two - 0.7, -three), 2: (two, -three), 6: (0, -three - two)}
+    np.testing.assert_allclose(places, [expected[node] for node in range(7)], atol=1e-12)
 
 
 def test_a_graph_without_edges_is_drawn_as_a_grid():
@@ -849,8 +1052,8 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
     assert (shown[0], shown[-1]) == (0, 999)
 
 
-def test_the_page_says_how_many_signals_it_shows(paper, monkeypatch):
+def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
-    page = page_of(gathered(paper[0]), "some")
+    page = page_of(told, "some")
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import looks
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -25,6 +26,11 @@ def predictions(filled=None, baseline=None, std=1.0):
     return Predictions("left out", ("a", "b", "c"), OBSERVED, MEAN, std, None, baseline, filled)
 
 
+def test_figures_look_as_when_somebody_last_looked_at_them():
+    before, now = looks.kept(looks.reported())
+    assert now == before, "look at a report in a browser, then run python tests/looks.py"
+
+
 def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     """Errors are 0.08, 4.5 and 2.5 squared on average."""
     assert figures._first_node(predictions(), NODES) == 2
@@ -37,8 +43,6 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     rarely[:2, 2] = NAN
     few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
     assert figures._first_node(few, NODES) == 1
-    assert figures._nearest(np.array([0, 4, 9]), 6) == 1
-    assert figures._nearest(np.array([0, 4, 9]), 7) == 2
 
 
 def test_colours_end_where_tails_begin():
@@ -56,7 +60,10 @@ def test_colours_end_where_tails_begin():
     both = figures._colour_range(np.concatenate([OBSERVED.ravel(), MEAN.ravel()]))
     assert all((found[name]["cmin"], found[name]["cmax"]) == both for name in ("observed", "mean"))
     assert found["std"]["cmin"] < 0.4 < found["std"]["cmax"]
-    assert figures._markers(fields, 10**4)["mean"]["marker"]["size"] < found["mean"]["size"]
+    sizes = [figures._markers(fields, n)["mean"]["marker"]["size"] for n in (1, 900, 10**4, 19_600, 10**6)]
+    assert sizes == [14.0, 14.0, pytest.approx(4.2), 3.0, 3.0]
+    borders = [figures._markers(fields, n)["mean"]["marker"]["line"]["width"] for n in (2_000, 2_001)]
+    assert borders == [0.5, 0]
 
 
 def test_points_are_inside_their_intervals_or_outside():
@@ -88,6 +95,21 @@ def test_what_is_explained_is_of_values_with_a_baseline():
     errors, spread = (np.sum(np.square(OBSERVED - one)[known]) for one in (MEAN, baseline))
     assert numbers._explained(predictions(baseline=baseline), MEAN) == pytest.approx(1 - errors / spread)
     assert numbers._explained(predictions(baseline=OBSERVED), MEAN) is None
+
+
+def test_scores_are_of_what_was_observed():
+    spread = np.array([[0.5, 1.0, 2.0], [1.5, 9.0, 0.3], [1.0, 2.0, 9.0]])
+    found, known = numbers._scores(OBSERVED, MEAN, spread), np.isfinite(OBSERVED)
+    errors = (OBSERVED - MEAN)[known]
+    assert found.n_values == 7
+    assert found.error == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert found.spread == pytest.approx(np.sqrt(np.mean(spread[known] ** 2)))
+    assert found.log_density == pytest.approx(norm(MEAN, spread).logpdf(OBSERVED)[known].mean())
+    assert (found.bias.value, found.bias.expected) == (pytest.approx(errors.mean()), 0.0)
+    np.testing.assert_allclose(found.node_errors, np.sqrt([0.25 / 3, 9 / 2, 5 / 2]))
+    np.testing.assert_allclose(found.node_biases, [-0.5 / 3, -1.5, 1.5])
+    unseen = numbers._scores(np.where(NODES == 1, NAN, OBSERVED), MEAN, spread)
+    assert np.isnan([unseen.node_errors[1], unseen.node_biases[1]]).all()
 
 
 def test_shares_of_bins_add_up_to_one_and_none_is_negative():

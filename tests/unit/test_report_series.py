@@ -7,7 +7,9 @@ import copy
 import dataclasses
 import json
 import re
+from types import SimpleNamespace
 
+import looks
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +20,7 @@ from spectralgp.forecasting.backtests import Backtest
 from spectralgp.forecasting.times import Calendar, Numbers, time_labels
 from spectralgp.report import series
 from spectralgp.report.figures import series_figures
-from spectralgp.report.numbers import log_band
+from spectralgp.report.numbers import Filled
 from spectralgp.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
 from spectralgp.scores import JUDGED_LEVELS, coverage
 from spectralgp.time import Matern
@@ -121,9 +123,20 @@ def test_time_scales_are_one_over_the_learnt_rates(model):
     known = reach < 999
     assert oracle.relative_error(times.low[known], (1 / rates[0] / reach)[known]) < EXACT
     assert times.name == power.name == "Matern 1/2"
-    low, high = log_band(np.array([2.0, 1.0]), np.array([0.1, 1e6]))
-    np.testing.assert_allclose(low, [2 * np.exp(-0.1), 1e-3])
-    np.testing.assert_allclose(high, [2 * np.exp(0.1), 1e3])
+
+
+def test_bands_are_of_two_deviations_of_the_logarithm_and_a_factor_of_a_thousand_at_most():
+    found = np.array([0.0, 0.7]), np.array([[2.0, 1.0], [4.0, 0.5]]), np.array([[0.1, 1e6], [2.0, 0.25]])
+    model = SimpleNamespace(component_names_=("one", "other"), response=lambda *_, **__: found)
+    for which, (one, other) in (("power", (2.0, [4.0, 0.5])), ("rate", (0.5, [0.25, 2.0]))):
+        first, second = learnt_curves(model, which)
+        assert (first.name, second.name) == ("one", "other")
+        np.testing.assert_allclose(first.values, [one, 1.0])
+        np.testing.assert_allclose(first.low, [one * np.exp(-0.1), 1e-3])
+        np.testing.assert_allclose(first.high, [one * np.exp(0.1), 1e3])
+        ends = second.low, second.values, second.high
+        np.testing.assert_allclose(ends, [np.multiply(np.exp(reach), other) for reach in (-1.0, 0.0, 1.0)])
+        np.testing.assert_array_equal(second.frequencies, [0.0, 0.7])
 
 
 def test_a_model_from_a_file_has_the_same_words_and_no_rows(model, page, tmp_path):
@@ -215,10 +228,10 @@ def backtest(ours, persistence, covered=0.9, **more):
     n = len(ours)
     rmse = {"model": np.array(ours), "persistence": np.array(persistence)}
     shares = np.array([[0.5] * n, [0.8] * n, [covered] * n])
+    errors = np.array([[1.0, 3.0, np.nan, 2.0, 0.5, 1.0], [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]][:n])
     return Backtest(
-        np.array([1, 6][:n]), np.full(n, 40), rmse, rmse, np.full(n, covered), np.full(n, np.nan),
-        np.array([[1.0, 3.0, np.nan, 2.0, 0.5, 1.0]] * n), "rows after those seen", coverages=shares,
-        bias=np.array([0.1, -0.2][:n]), **more,
+        np.array([1, 6][:n]), np.full(n, 40), rmse, rmse, np.full(n, covered), np.full(n, np.nan), errors,
+        "rows after those seen", coverages=shares, bias=np.array([0.1, -0.2][:n]), **more,
     )  # fmt: skip
 
 
@@ -252,6 +265,41 @@ def test_what_is_said_first(model):
     assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
 
 
+def test_how_much_there_is_in_words(model):
+    numbers = numbers_of(model, None)
+    sizes = f"{N_LEARNT} rows of 6 nodes and 6 edges"
+    assert series.overview(numbers) == f"{sizes}; a forecast of 1 step, up to row 0."
+    past = np.ones((2, 6))
+    shown = forecast_predictions(["row 7", "row 8", "row 9", "row 10"], past, past, 2 * past, 3 * past, None)
+    assert (
+        series.overview(dataclasses.replace(numbers, predictions=shown))
+        == f"{sizes}; a forecast of 2 steps, up to row 10."
+    )
+    assert series.glance(numbers)[1:] == ["There were too few rows to tell how good forecasts are."]
+
+
+def test_scores_by_horizon_are_a_table():
+    heads, cells = series.by_horizon(looks.BACKTEST)
+    assert heads == [
+        "steps ahead", "forecasts", "error", "error of persistence", "CRPS", "CRPS of persistence", "in 50%", "in 80%",
+        "in 90%",
+    ]  # fmt: skip
+    assert cells == [
+        ["1", "40", "1", "1.2", "0.6", "0.7", "48.0%", "78.0%", "88.0%"],
+        ["3", "38", "1.3", "1.5", "0.7", "0.9", "40.0%", "50.0%", "62.0%"],
+        ["12", "29", "1.9", "2.4", "1.1", "1.3", "55.0%", "85.0%", "93.0%"],
+    ]
+
+
+def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
+    past, later, mean, std = (np.full((n, 3), value) for n, value in ((2, 1.0), (1, 2.0), (1, 3.0), (1, 4.0)))
+    found = forecast_predictions("abc", past, later, mean, std, Filled(5 * past, 6 * past))
+    np.testing.assert_array_equal(found.observed[:, 0], [1, 1, 2])
+    np.testing.assert_array_equal([found.mean[:, 0], found.std[:, 0]], [[np.nan, np.nan, 3], [np.nan, np.nan, 4]])
+    np.testing.assert_array_equal([found.filled.mean[:, 0], found.filled.std[:, 0]], [[5, 5, np.nan], [6, 6, np.nan]])
+    assert (found.source, found.labels, found.first, found.log_density) == ("forecast", ("a", "b", "c"), 2, None)
+
+
 def test_intervals_that_do_not_hold_are_told(model):
     (said,) = [one for one in series.watch_outs(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one]
     assert said == "90% intervals 1 step ahead covered 70.0% of what came: too narrow, and wider by now."
@@ -266,6 +314,25 @@ def test_how_long_patterns_last_in_words(model):
         "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
     )
     assert "Matern 1/2: patterns last some 5 steps, smooth or rough." in said
+
+
+def test_how_much_neighbours_have_a_say_in_words(model):
+    times = [Curve("Matern 1/2", np.array([0.0, 1.0]), np.array([2.0, 2.1]), *np.ones((2, 2)))]
+
+    def said(weights, drift=()):
+        on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))
+        stack = SimpleNamespace(weights=np.array(weights), members=(on_graph, alone), drift_horizons=drift)
+        numbers = dataclasses.replace(numbers_of(model, None, times), model=SimpleNamespace(stack=stack))
+        return series.neighbour_words(numbers)
+
+    lasting = "Matern 1/2: patterns last some 2 steps, smooth or rough."
+    share = "of the weight in forecasts go to models in which neighbours have a say"
+    assert said([1.0, 0.0]) == [f"100% {share}.", lasting]
+    assert said([0.3, 0.7]) == [f"30% {share}; 70% go to nodes on their own.", lasting]
+    last = "The last rows of all nodes say more of what comes, 1, 2 and 6 steps ahead."
+    assert said([0.0, 1.0], (1, 2, 6)) == [
+        "Every node is forecast on its own: models of the graph did not forecast later rows better.", last
+    ]  # fmt: skip
 
 
 def test_times_are_as_people_write_them():

@@ -84,6 +84,21 @@ def test_flat_filters_are_called_so_in_most_draws():
     assert n_alarms <= 8
 
 
+def test_a_filter_turns_where_its_humps_and_valleys_are():
+    """Small ones between larger ones are left out with the valley or hump beside them, wherever they are."""
+    large = (0.1, 2.0, 0.0, 1.5, 0.3, 1.2)
+    for values, kept in (
+        (large, range(6)),
+        ((0.1, 2.0, 1.0, 1.05, 0.0, 1.5, 0.3, 1.2), (0, 1, 4, 5, 6, 7)),
+        ((0.1, 2.0, 0.0, 1.5, 0.9, 0.93, 0.3, 1.2), (0, 1, 2, 3, 6, 7)),
+        ((0.1, 0.05, 2.0, 0.0, 1.5, 0.3, 1.2, 1.15), range(8)),  # ends are told, turns or not
+    ):
+        modes = Modes(np.arange(float(len(values))), np.full(len(values), 1 / len(values)))
+        found = shape_of(modes, np.array(values))
+        assert found.kind == "several humps"
+        assert found.turns == tuple((float(place), values[place]) for place in kept), values
+
+
 def test_a_hump_of_little_power_is_none():
     """At the end of a low-pass filter, and where a graph has few frequencies."""
     assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.1)).kind == "low-pass"
@@ -166,5 +181,10 @@ def test_frequencies_of_a_quadrature_count_by_their_weights_and_negative_ones_fo
     found = Modes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
     np.testing.assert_allclose(found.points, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(found.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=weights, upper=1.0))
+    np.testing.assert_allclose(near.points, [0.0, 0.01, 1.0])  # ends are alone; the third counts for nothing
+    np.testing.assert_allclose(near.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=np.ones(4), upper=1.0))
+    np.testing.assert_allclose(near.points, [0.0, 0.01, 0.99, 1.0])
     beyond = Modes.of(SimpleNamespace(eigenvalues=values * 1.2 - 0.1, multiplicities=np.ones(4), upper=1.0))
     np.testing.assert_allclose(beyond.points, [0.0, 0.5, 1.0])

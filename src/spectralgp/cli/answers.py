@@ -71,40 +71,33 @@ def _predict_classes(asked: Predict, model: GraphGPClassifier) -> None:
 def _new_inputs(asked: Predict, model: GraphGPRegressor) -> pd.DataFrame | None:
     """Where to predict, in the way that the model was fitted."""
     signals, inputs, at, observed = asked.signals, asked.inputs, asked.at, asked.observed
-    of_times = None if at or signals or not inputs else _times_in(asked, model)
-    if of_times is not None:
-        return of_times
-    parts, recipe = files.how_made(model, inputs)
-    wanted = ["--signals"] if parts.lag is not None else ["--at"] if parts.time and parts.table is None else []
+    table, recipe = files.input_parts(inputs).table, model.input_recipe_
+    clock = None if recipe is None else recipe.time
+    is_of_time_alone = clock is not None and recipe == InputRecipe(clock)
+    if is_of_time_alone and table is not None and not at and signals is None:  # times are in its first column
+        with files.naming(table):
+            return time_inputs(index_of(read_table(table), 0, asked.date_format), clock)
+    parts = files.how_made(model, inputs)
+    wanted = ["--signals"] if parts.lag is not None else ["--at"] if parts.time and table is None else []
     given = [name for name, value in (("--signals", signals), ("--at", at)) if value]
     is_known_by_label = wanted == ["--at"] and observed is not None and not given
     if given != wanted and not is_known_by_label:
         ask = f"give {wanted[0]}" if wanted else "leave out --signals and --at"
-        way = "without inputs" if recipe == InputRecipe() and not inputs else f"with {model.input_recipe_ or inputs}"
+        way = "without inputs" if parts == files.InputParts() else f"with {recipe or inputs}"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
     if at:
-        return files.times_given(at, recipe.time, asked.date_format)
+        return files.times_given(at, parts.clock, asked.date_format)
     if observed is not None and is_known_by_label:
         with files.naming(observed):
-            return time_inputs(files.read_signals(asked, observed, model.graph_).index, recipe.time)
+            return time_inputs(files.read_signals(asked, observed, model.graph_).index, parts.clock)
     if signals is not None:
-        made, *_ = files.make_inputs(asked, signals, model.graph_, parts, recipe, ahead=True)
-        return files.in_order(made, model)
-    if parts.table is None:
+        return files.data_of(asked, model, signals, ahead=True).inputs
+    if table is None:
         return None
-    table = inputs_from_file(parts.table, features=recipe.columns, date_format=asked.date_format)
-    with files.naming(parts.table):
-        times = [time_inputs(table.index, recipe.time)] if parts.time else []
-    return files.in_order(files.joined([*times, table], table.index, parts), model)
-
-
-def _times_in(asked: Predict, model: GraphGPRegressor) -> pd.DataFrame | None:
-    """Inputs of a model of time alone from the first column of a table; None where that is not what was asked."""
-    recipe, table = model.input_recipe_, files.input_parts(asked.inputs).table
-    if table is None or recipe is None or recipe != InputRecipe(recipe.time) or recipe.time is None:
-        return None
+    features = inputs_from_file(table, features=parts.columns, date_format=asked.date_format)
     with files.naming(table):
-        return time_inputs(index_of(read_table(table), 0, asked.date_format), recipe.time)
+        times = [time_inputs(features.index, parts.clock)] if parts.time else []
+    return files.in_order(files.joined([*times, features], features.index, parts), model)
 
 
 def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd.DataFrame:
@@ -126,7 +119,7 @@ def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd
 def impute(asked: Impute) -> None:
     """Fill in empty cells."""
     _check_out(asked)
-    fitted = files.loaded(asked.model)
+    fitted = files.as_signals(load(asked.model), asked.model)
     data = files.data_of(asked, fitted, asked.signals)
     with files.naming(asked.signals):
         values, deviation = fitted.impute(data.inputs, data.signals)
@@ -137,7 +130,7 @@ def impute(asked: Impute) -> None:
 
 def score(asked: Score) -> None:
     """Score predictions, each signal taken alone."""
-    fitted, level = files.loaded(asked.model), asked.level
+    fitted, level = files.as_signals(load(asked.model), asked.model), asked.level
     data = files.data_of(asked, fitted, asked.signals)
     with files.naming(asked.signals):
         n_seen, n_signals = int(np.sum(fitted.has_seen(data.inputs, data.signals))), len(data.signals)
@@ -173,8 +166,7 @@ def report(asked: Report) -> None:
     given: tuple[Any, ...] = ()
     options: dict[str, Any] = {"title": asked.title, "aspect": "equal" if asked.aspect is None else asked.aspect}
     if isinstance(fitted, GraphGPForecaster):
-        table = files.input_parts(inputs).table
-        exogenous = None if table is None else inputs_from_file(table, date_format=asked.date_format)
+        exogenous = files.exogenous(fitted, files.input_parts(inputs).table, asked.date_format)
         given = (None if signals is None else files.read_signals(asked, signals, fitted.graph_), exogenous)
         options |= {"horizon": asked.steps}
     elif files.as_signals(fitted, asked.model) and signals is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spectralgp import Graph, GraphGPClassifier, GraphGPRegressor, load
+from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Report, Score, TableCommand, Update
@@ -39,17 +39,23 @@ class Data:
 
 @dataclass(frozen=True)
 class InputParts:
-    """What inputs are made of, as it was typed: the index of the signals, signals some rows before, a table."""
+    """What inputs are made of: the index of the signals, signals some rows before, a table.
+
+    That much is typed; a fitted model may say more: how times were written, and the columns wanted of the table.
+    """
 
     time: bool = False
     lag: int | None = None
     table: Path | None = None
+    clock: Clock | None = None
+    columns: tuple[str, ...] = ()
 
 
 def read_signals(asked: TableCommand, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
     """Signals on a graph, of which times must increase where rows are inputs."""
-    how: dict[str, Any] = {"layout": asked.layout, "nodes": asked.nodes, "date_format": asked.date_format}
-    return signals_from_file(path, graph, in_order=in_order, **how)
+    return signals_from_file(
+        path, graph, layout=asked.layout, nodes=asked.nodes, date_format=asked.date_format, in_order=in_order
+    )
 
 
 def dialect_for(asked: TableCommand | Forecast, *paths: Path | None) -> Dialect:
@@ -67,13 +73,8 @@ def naming(path: Path) -> Iterator[None]:
         raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
-def loaded(path: Path) -> GraphGPRegressor:
-    """A model of signals from a file; series and classes are refused."""
-    return as_signals(load(path), path)
-
-
 def as_signals(model: Any, path: Path) -> GraphGPRegressor:
-    """A model that was loaded, if it is one of signals."""
+    """A model that was loaded, if it is one of signals; series and classes are refused."""
     if isinstance(model, GraphGPRegressor):
         return model
     got, use = "a series", "`spectralgp forecast` or `spectralgp update`"
@@ -144,10 +145,11 @@ def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
 
 def read_data(asked: Fit | Compare, signals: Path) -> Data:
     """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
-    read = graph_of(asked)
-    made, table, recipe = make_inputs(asked, signals, read, input_parts(asked.inputs), InputRecipe())
-    named = read if read.names is not None else Graph(read.weights, list(table.columns), read.coordinates)
-    return Data(named, made, table, recipe)
+    graph = graph_of(asked)
+    data = make_inputs(asked, signals, graph, input_parts(asked.inputs))
+    if graph.names is not None:
+        return data
+    return replace(data, graph=Graph(graph.weights, list(data.signals.columns), graph.coordinates))
 
 
 def input_parts(inputs: list[str] | None) -> InputParts:
@@ -174,24 +176,22 @@ def input_parts(inputs: list[str] | None) -> InputParts:
     return found
 
 
-def make_inputs(
-    asked: TableCommand, path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, *, ahead: bool = False
-) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
-    """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
+def make_inputs(asked: TableCommand, path: Path, graph: GraphBase, parts: InputParts, *, ahead: bool = False) -> Data:
+    """Signals with inputs made of parts; where `ahead`, those after the ones in the file, which are not known yet."""
     signals, tables = read_signals(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
             tables.append(before.rename(columns=str))
         if parts.time:
-            tables.append(time_inputs(signals.index, recipe.time))
+            tables.append(time_inputs(signals.index, parts.clock))
     columns: tuple[str, ...] = ()
     if parts.table is not None:
-        known = recipe.columns or None
+        known = parts.columns or None
         tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
         columns = tuple(tables[-1].columns)
-    clock = clock_of(signals.index) if parts.time else None
-    return joined(tables, signals.index, parts), signals, InputRecipe(clock, parts.lag, columns)
+    recipe = InputRecipe(clock_of(signals.index) if parts.time else None, parts.lag, columns)
+    return Data(graph, joined(tables, signals.index, parts), signals, recipe)
 
 
 def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputParts) -> pd.DataFrame | None:
@@ -216,14 +216,14 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputParts, InputRecipe]:
+def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputParts:
     """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed."""
     parts, features, recipe = input_parts(inputs), features_of(model), model.input_recipe_
     typed = " and ".join(inputs or [])
     if features is None or recipe == InputRecipe():
         if inputs:
             raise typer.BadParameter(f"--inputs must be left out: the model was fitted without inputs; got {typed}.")
-        return parts, InputRecipe()
+        return parts
     if recipe is None:
         if not inputs:
             raise typer.BadParameter(
@@ -237,20 +237,25 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputPa
             raise typer.BadParameter(
                 f"--inputs must make the inputs that the model was fitted to, {some(features)}; got {typed}."
             )
-        return parts, InputRecipe(None, parts.lag, left)
+        return replace(parts, columns=left)
     differs = (parts.time and recipe.time is None) or parts.lag not in (None, recipe.lag)
     if differs or (parts.table is not None and not recipe.columns):
         raise typer.BadParameter(f"--inputs must be as the model was fitted, with {recipe}; got {typed}.")
     if recipe.columns and parts.table is None:
         raise typer.BadParameter(f"--inputs must name a table: the model was fitted with {recipe}.")
-    return InputParts(recipe.time is not None, recipe.lag, parts.table), recipe
+    return InputParts(recipe.time is not None, recipe.lag, parts.table, recipe.time, recipe.columns)
 
 
-def data_of(asked: Impute | Score | Update | Plot | Report, model: GraphGPRegressor, signals: Path) -> Data:
-    """Signals for a fitted model, with inputs of its kind."""
-    parts, recipe = how_made(model, asked.inputs)
-    made, chosen, _ = make_inputs(asked, signals, model.graph_, parts, recipe)
-    return Data(model.graph_, in_order(made, model), chosen, recipe)
+def data_of(
+    asked: Impute | Predict | Score | Update | Plot | Report,
+    model: GraphGPRegressor,
+    signals: Path,
+    *,
+    ahead: bool = False,
+) -> Data:
+    """Signals for a fitted model, or those `ahead` of them, with inputs of its kind in the order of the fit."""
+    data = make_inputs(asked, signals, model.graph_, how_made(model, asked.inputs), ahead=ahead)
+    return replace(data, inputs=in_order(data.inputs, model))
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
@@ -264,6 +269,15 @@ def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame
             f"inputs must have all columns of the fit; got none named {some(missing)}. Fit the model anew."
         )
     return made[features]
+
+
+def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | None) -> pd.DataFrame | None:
+    """Columns that a series has beside time, if a table of them is given; one more, the first, has the times."""
+    if path is None:
+        return None
+    names = read_table(path).names
+    has_times = len(names) == model._model.mean.n_exogenous + 1
+    return inputs_from_file(path, features=names[1:] if has_times else None, date_format=date_format)
 
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:

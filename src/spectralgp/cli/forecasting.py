@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -12,36 +11,25 @@ from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import say, to_be_written
 from spectralgp.cli.commands import Forecast, Update
-from spectralgp.files.inputs import inputs_from_file
 from spectralgp.files.tables import side_by_side, with_intervals, write_tables
 from spectralgp.scores import interval_half_width
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 LEVEL = 0.9
-
-
-def _loaded(path: Path) -> GraphGPForecaster:
-    model = load(path)
-    if not isinstance(model, GraphGPForecaster):
-        raise ValueError(
-            f"{path} must hold a series, as `spectralgp fit --inputs time --season auto` saves it; got a model of "
-            "signals or classes. Use `spectralgp predict`."
-        )
-    return model
-
-
-def _exogenous(path: Path | None, date_format: str | None) -> pd.DataFrame | None:
-    return None if path is None else inputs_from_file(path, date_format=date_format)
 
 
 def forecast(asked: Forecast) -> None:
     """Forecast rows after the last one."""
     out, std, lower, upper, level = asked.out, asked.std, asked.lower, asked.upper, asked.level
     to_be_written(out, std, lower, upper, force=asked.force)
-    fitted = _loaded(asked.model).set_output(predict="pandas")
-    mean, deviation = fitted.predict(asked.steps, return_std=True, X=_exogenous(asked.inputs, asked.date_format))
+    fitted = load(asked.model)
+    if not isinstance(fitted, GraphGPForecaster):
+        raise ValueError(
+            f"{asked.model} must hold a series, as `spectralgp fit --inputs time --season auto` saves it; got a model "
+            "of signals or classes. Use `spectralgp predict`."
+        )
+    fitted.set_output(predict="pandas")
+    exogenous = files.exogenous(fitted, asked.inputs, asked.date_format)
+    mean, deviation = fitted.predict(asked.steps, return_std=True, X=exogenous)
     half = interval_half_width(deviation.to_numpy(), level or LEVEL)
     is_beside = level is not None and lower is None and upper is None
     answer = side_by_side(with_intervals(mean, deviation, level or LEVEL)) if is_beside else mean
@@ -84,7 +72,7 @@ def _taken_in(asked: Update, fitted: GraphGPForecaster) -> dict[str, Any]:
     rows = files.read_signals(asked, signals, fitted.graph_)
     with files.naming(signals):
         is_new = fitted.is_later(rows)
-    known, exogenous = int(np.sum(~is_new)), _exogenous(parts.table, asked.date_format)
+    known, exogenous = int(np.sum(~is_new)), files.exogenous(fitted, parts.table, asked.date_format)
     if not is_new.any():
         raise ValueError(f"{signals} must have rows after the last one of {asked.model}; got {known} earlier ones.")
     new, own = rows[is_new], None if exogenous is None else exogenous[is_new]

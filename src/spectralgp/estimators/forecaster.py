@@ -651,7 +651,7 @@ class GraphGPForecaster(Answering):
             As in `GraphGPRegressor.report`.
         """
         from spectralgp.report.numbers import Filled
-        from spectralgp.report.page import series_page_of, write_page
+        from spectralgp.report.page import write_page
         from spectralgp.report.series import SeriesNumbers, forecast_predictions, learnt_curves
         from spectralgp.report.words import count
 
@@ -685,7 +685,7 @@ class GraphGPForecaster(Answering):
         names = tuple(self._form.names_of(n_nodes))
         numbers = SeriesNumbers(self.graph_, names, shown, model, backtest, times, powers)
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title
-        return write_page(path, series_page_of(numbers, heading, stretch))
+        return write_page(path, numbers, heading, stretch)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.

@@ -906,7 +906,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             As in `predict`, for held-out signals.
         """
         from spectralgp.report.numbers import NewSignals, gather
-        from spectralgp.report.page import page_of, write_page
+        from spectralgp.report.page import write_page
         from spectralgp.report.words import count, training_note
 
         check_is_fitted(self)
@@ -938,7 +938,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         n_empty = int(np.sum(~form.kept)) if self._learnt.conditioned_on is None else 0
         numbers = gather(self, self._learnt, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
         heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
-        return write_page(path, page_of(numbers, heading, stretch))
+        return write_page(path, numbers, heading, stretch)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.checks import Array, as_option, as_real_array
 from spectralgp.graphs import Graph
 from spectralgp.kernels import GraphKernel, Polynomial
-from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, curve_look, legend
+from spectralgp.plots.style import COLOURS, axes, curve_look, legend
 from spectralgp.report.numbers import Which, deviation_band, laplacian_in_words
 from spectralgp.spectra import ExactSpectrum, decompose
 
@@ -120,7 +119,7 @@ def plot_filter(
     symbol = f"filter {NAMES[kinds[0]][-1]}(λ)" if len(kinds) == 1 else "filter"
     ax.set_ylabel(f"{symbol}, largest value 1" if normalize else symbol)
     if labels is not None or isinstance(fits, Mapping) or len(curves) > 1:
-        legend(ax, len(curves))
+        legend(ax)
     return ax
 
 
@@ -184,12 +183,12 @@ def plot_fourier(
         ax.fill_between(places, low, high, color=COLOURS[0], alpha=0.25, linewidth=0, label=f"central {level:.0%}")
         ax.plot(places, middle, color=COLOURS[0], marker="" if crowded else ".", linewidth=1.2, label="median")
     else:
-        names = [f"signal {index}" for index in range(n_signals)] if labels is None else labels
-        for row, name, colour, line, mark in zip(drawn, names, COLOURS, cycle(LINE_STYLES), MARKERS, strict=False):
-            style: dict[str, Any] = {"linestyle": line, "marker": "."}
+        for index, row in enumerate(drawn):
+            style = {**curve_look(index), "marker": "."}
             if crowded:
-                style = {"linestyle": "none", "marker": mark, "markersize": 3}
-            ax.plot(places, row, color=colour, linewidth=1.0, label=name, **style)
+                style |= {"linestyle": "none", "marker": MARKERS[index], "markersize": 3}
+            name = f"signal {index}" if labels is None else labels[index]
+            ax.plot(places, row, linewidth=1.0, label=name, **style)
     if not absolute:
         ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     if log:
@@ -199,7 +198,7 @@ def plot_fourier(
     ax.set_xlabel(f"eigenvalue λ of the {laplacian_in_words(spectrum.laplacian, spectrum.scaled)}")
     ax.set_ylabel("magnitude of Fourier coefficient" if absolute else "Fourier coefficient")
     if labels is not None or n_signals > 1:
-        legend(ax, 2 if many else n_signals)
+        legend(ax)
     return ax
 
 

@@ -46,9 +46,10 @@ def mark_size(ax: Axes, n_values: int) -> float:
     return float(np.clip(10 * size_in_points(ax)[0] / n_values, 1.5, 4.0))
 
 
-def legend(ax: Axes, n_entries: int) -> None:
+def legend(ax: Axes) -> None:
     """Legend where matplotlib finds room inside, or beside the axes if it is long."""
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if n_entries > 4 else {}
+    is_long = len(ax.get_legend_handles_labels()[0]) > 4
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if is_long else {}
     ax.legend(frameon=False, fontsize="small", handlelength=3, **beside)
 
 

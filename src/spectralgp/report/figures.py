@@ -9,7 +9,7 @@ import base64
 import re
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,13 @@ from scipy.sparse.linalg import eigsh
 from spectralgp._basics.checks import Array
 from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
+from spectralgp.forecasting.backtests import Backtest
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.report.numbers import Bands, Numbers, Predictions, deviation_band
+from spectralgp.report.series import SeriesNumbers
 from spectralgp.report.words import NAMES
 from spectralgp.scores import JUDGED_LEVELS, LEVELS, Calibration, interval_half_width
-
-if TYPE_CHECKING:
-    from spectralgp.forecasting.backtests import Backtest
-    from spectralgp.report.series import SeriesNumbers
 
 go = require("plotly.graph_objects", "report", "to write a report")
 make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
@@ -124,25 +122,23 @@ def _layout(graph: Graph) -> Array:
     n_parts, part_of = connected_components(graph.weights, directed=False)
     sizes = np.bincount(part_of, minlength=n_parts)
     sides, width = np.sqrt(sizes), np.ceil(np.sqrt(graph.n_nodes))
-    corners, x, y, height = np.zeros((n_parts, 2)), 0.0, 0.0, 0.0
     members = np.split(np.argsort(part_of, kind="stable"), np.cumsum(sizes)[:-1])
-    places = np.zeros((graph.n_nodes, 2))
+    places, x, y, height = np.empty((graph.n_nodes, 2)), 0.0, 0.0, 0.0
     for part in np.argsort(-sizes, kind="stable").tolist():
-        if x > 0 and x + sides[part] > width:
+        if x + sides[part] > width:
             x, y, height = 0.0, y - height, 0.0
-        corners[part] = x, y
-        x, height = x + sides[part], max(height, sides[part])
         nodes, within = members[part], TRIANGLE[: sizes[part]]
         if sizes[part] > len(TRIANGLE):
             within = _smoothest(graph.weights if n_parts == 1 else graph.weights[nodes][:, nodes])
-        places[nodes] = (sides[part] - 0.7) * within * [1, -1]
-    return places + corners[part_of]
+        places[nodes] = [x, y] + (sides[part] - 0.7) * within * [1, -1]
+        x, height = x + sides[part], max(height, sides[part])
+    return places
 
 
 def _smoothest(weights: csr_array) -> Array:
     """Ranks of the nodes of a connected graph in its two lowest eigenvectors but the constant one, from 0 to 1."""
     n_nodes = weights.shape[0]
-    scale = diags_array(1 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel()))
+    scale = diags_array(1 / np.sqrt(weights.sum(axis=1)))
     # the largest eigenvalues of this are those of the normalised Laplacian that are smallest
     smoothing = csr_array(scale @ weights @ scale + eye_array(n_nodes))
     start = np.random.default_rng(0).standard_normal(n_nodes)
@@ -158,31 +154,23 @@ def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
 
-def signal_figures(numbers: Numbers, places: Places) -> dict[str, Any]:
-    """Figures of a model of signals but for those that have controls, by the names of their places."""
-    return {
-        "scatter-plot": _scatter(numbers.predictions, numbers.names, places.nodes),
-        "coverage-plot": _coverage(numbers.calibration),
-        "pit-plot": _histogram(numbers.calibration),
-        "filter-plot": filter_figure(numbers.bands),
-    }
-
-
-def figure_data(
-    numbers: Numbers | SeriesNumbers,
-    places: Places,
-    shown: NDArray[np.intp],
-    aspect: float,
-    others: dict[str, Any],
-) -> dict[str, Any]:
+def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float) -> dict[str, Any]:
     """What the script of the page reads: the figures by the names of their places, and the values of the map."""
     predictions, nodes = numbers.predictions, places.nodes
+    shown = shown_signals(len(predictions.labels), nodes.size)
     cells = np.ix_(shown, nodes)
     fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
     names = [numbers.names[node] for node in nodes.tolist()]
     labels = [predictions.labels[number] for number in shown.tolist()]
     along = positions_of(labels)
-    figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along), **others}
+    figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along)}
+    if isinstance(numbers, SeriesNumbers):
+        figures |= series_figures(numbers)
+    else:
+        figures["scatter-plot"] = _scatter(predictions, numbers.names, nodes)
+        figures["coverage-plot"] = _coverage(numbers.calibration)
+        figures["pit-plot"] = _histogram(numbers.calibration)
+        figures["filter-plot"] = filter_figure(numbers.bands)
     as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
     for one in as_dicts.values():
         del one["layout"]["template"]  # one of ours, by the scheme of the page
@@ -202,17 +190,16 @@ def figure_data(
         "along": along.places,
         "order": along.order,
         "filled": filled.tolist(),
-        "start": {"signal": _nearest(shown, predictions.first), "node": _first_node(predictions, nodes)},
+        "start": {
+            "signal": int(np.argmin(np.abs(shown - predictions.first))),
+            "node": _first_node(predictions, nodes),
+        },
         "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
             for name, values in arrays.items()
         },
     }
-
-
-def _nearest(shown: NDArray[np.intp], signal: int) -> int:
-    return int(np.argmin(np.abs(shown - signal)))
 
 
 def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
@@ -223,8 +210,7 @@ def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
         n_filled = np.isfinite(predictions.filled.mean[:, nodes]).sum(axis=0)
         return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_filled, -1)))
     squares = np.square(observed - predictions.mean[:, nodes])
-    counts = np.isfinite(squares).sum(axis=0)
-    errors = np.where(counts > 0, np.nansum(squares, axis=0) / np.maximum(counts, 1), -1.0)
+    errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
     return int(np.argsort(errors, kind="stable")[errors.size // 2])
 
 

@@ -31,7 +31,6 @@ Which = Literal["signal", "residual", "carry"]
 N_GRID_POINTS = 200  # at which filters are drawn
 N_SPECTRUM_BINS = 30
 MOST_NAMED = 4  # inputs
-WIDEST = 1_000.0  # factor between a learnt rate and the end of its band: beyond it nothing is known
 MOST_CORRELATED = 1_000  # nodes between all of which correlations are found
 
 
@@ -39,12 +38,6 @@ def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
     """One standard deviation to either side; not below zero for a filter that is nowhere negative."""
     low = mean - std
     return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
-
-
-def log_band(values: Array, std: Array) -> tuple[Array, Array]:
-    """Two standard deviations of the logarithm to either side of values above zero, at most a factor of `WIDEST`."""
-    reach = np.exp(np.minimum(2 * std / values, np.log(WIDEST)))
-    return values / reach, values * reach
 
 
 def laplacian_in_words(kind: str, scaled: bool) -> str:
@@ -173,14 +166,14 @@ class Numbers:
     variance: Variance
     members: tuple[Member, ...]
     tried: tuple[Tried, ...]
-    stand_ins: int = 0  # draws of the hyperparameters that the best values replace
-    has_inputs: bool = True
-    inputs: tuple[str, ...] = ()  # what predictions are made from, in words
-    note: str = ""  # what was done about the signals that were given
-    correlations: tuple[float, float] | None = None  # of what is not noise at joined nodes, and at any two: medians
-    order: str = ""  # that rows are in the order of time, in words
-    forecasts: tuple[Performance, ...] = ()  # of signals: ours first, then the baselines; none where ours is the fit
-    fillings: tuple[Performance, ...] = ()  # of hidden entries, where signals have holes
+    stand_ins: int  # draws of the hyperparameters that the best values replace
+    has_inputs: bool
+    inputs: tuple[str, ...]  # what predictions are made from, in words
+    note: str  # what was done about the signals that were given
+    correlations: tuple[float, float] | None  # of what is not noise at joined nodes, and at any two: medians
+    order: str  # that rows are in the order of time, in words
+    forecasts: tuple[Performance, ...]  # of signals: ours first, then the baselines; none where ours is the fit
+    fillings: tuple[Performance, ...]  # of hidden entries, where signals have holes
 
 
 OURS = "learnt model"

@@ -19,10 +19,11 @@ from spectralgp.forecasting.backtests import (
 )
 from spectralgp.forecasting.model import SeriesModel
 from spectralgp.graphs import Graph
-from spectralgp.report.numbers import Filled, Predictions, log_band
+from spectralgp.report.numbers import Filled, Predictions
 from spectralgp.report.words import capitalised, count, listing, percent, worst_nodes
 from spectralgp.scores import JUDGED_LEVELS
 
+WIDEST = 1_000.0  # factor between what was learnt and the end of its band: beyond it nothing is known
 RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
 JUDGED = {
     "by models of the first three fifths": "Forecasts are judged on the last two fifths of the rows, by models of the "
@@ -46,14 +47,11 @@ class Curve:
 
 def learnt_curves(model: Any, which: Literal["rate", "power"], frequencies: Array | None = None) -> tuple[Curve, ...]:
     """Of each component of a fitted forecaster the time scale in steps, one over the rate, or the power."""
-    points, values, deviations = model.response(frequencies, return_std=True, which=which)
-    curves = []
-    for name, value, std in zip(model.component_names_, values, deviations, strict=True):
-        low, high = log_band(value, std)
-        if which == "rate":
-            value, low, high = 1 / value, 1 / high, 1 / low
-        curves.append(Curve(name, points, value, low, high))
-    return tuple(curves)
+    points, found, deviations = model.response(frequencies, return_std=True, which=which)
+    values = 1 / found if which == "rate" else found
+    reach = np.exp(np.minimum(2 * deviations / found, np.log(WIDEST)))  # two deviations of the logarithm
+    curves = zip(model.component_names_, values, values / reach, values * reach, strict=True)
+    return tuple(Curve(name, points, value, low, high) for name, value, low, high in curves)
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,14 +104,11 @@ def shape_of(modes: Modes, values: Array, draws: Array | None = None) -> FilterS
     if draws is not None:
         drawn = _relative(draws, modes.shares)
         spread = np.std(drawn[:, :, None] - drawn[:, None, :], axis=0, ddof=1)
-        apart = np.abs(power[:, None] - power)
-        distances = np.divide(apart, spread, out=np.where(apart > 0, np.inf, 0.0), where=spread > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where draws do not differ, as no power does from itself
+            distances = np.nan_to_num(np.abs(power[:, None] - power) / spread, posinf=np.inf)
     if above < SMALLEST_HUMP if distances is None else distances.max() < TOLD_APART:
         return FilterShape("flat", above >= SMALLEST_HUMP, _turns(modes, values, []))
     extremes = _pruned(power, modes.shares, distances)
-    if len(extremes) < 2:  # between other places than the largest and the least
-        assert distances is not None
-        extremes = sorted(int(place) for place in np.unravel_index(np.argmax(distances), distances.shape))
     is_rising = [bool(power[after] > power[before]) for before, after in pairwise(extremes)]
     kinds: dict[tuple[bool, ...], Kind] = {
         (False,): "low-pass",
@@ -140,24 +137,23 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
     moving = np.flatnonzero(slopes)
     turning = [int(after) for before, after in pairwise(moving) if slopes[before] != slopes[after]]
     extremes = [0, *turning, power.size - 1]
-    while len(extremes) > 1:
+    while True:
         steps = np.abs(np.diff(power[extremes]))
         weakest = next(
             (step for step in np.argsort(steps).tolist() if not _is_real(extremes, step, power, shares, distances)),
             None,
         )
-        if weakest is None:
-            break
-        if len(extremes) == 2:
-            return extremes[:1] if distances is not None else extremes
+        if weakest is None or (len(extremes) == 2 and distances is None):
+            return extremes
+        if len(extremes) == 2:  # what is told apart lies between other places than the largest and the least
+            return sorted(int(place) for place in np.unravel_index(np.argmax(distances), distances.shape))
         # an end goes alone, so that the other side goes on to it; within, a hump and a valley go together
         if weakest == 0:
-            extremes = extremes[1:]
+            del extremes[0]
         elif weakest == len(extremes) - 2:
-            extremes = extremes[:-1]
+            del extremes[-1]
         else:
-            extremes = [*extremes[:weakest], *extremes[weakest + 2 :]]
-    return extremes
+            del extremes[weakest : weakest + 2]
 
 
 def _is_real(extremes: list[int], step: int, power: Array, shares: Array, distances: Array | None) -> bool:
@@ -166,8 +162,6 @@ def _is_real(extremes: list[int], step: int, power: Array, shares: Array, distan
     if distances is not None and distances[ends] < TOLD_APART:
         return False
     top = step if power[ends[0]] > power[ends[1]] else step + 1
-    level = float(min(power[list(ends)]))
-    first = extremes[top - 1] if top > 0 else 0
-    last = extremes[top + 1] if top + 1 < len(extremes) else power.size - 1
-    hump = slice(first, last + 1)
-    return float(shares[hump] @ np.maximum(power[hump] - level, 0.0)) >= SMALLEST_HUMP
+    hump = slice(extremes[top - 1] if top > 0 else None, extremes[top + 1] + 1 if top + 1 < len(extremes) else None)
+    above = power[hump] - min(power[list(ends)])
+    return float(shares[hump] @ np.maximum(above, 0.0)) >= SMALLEST_HUMP

@@ -188,7 +188,7 @@ def neighbour_words(numbers: Numbers) -> list[str]:
     return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
 
 
-def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
+def filter_words(bands: Bands, has_inputs: bool) -> list[str]:
     """What kind of filter each is, one sentence each."""
     if not bands.filters:
         return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
@@ -202,7 +202,7 @@ def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
     return said
 
 
-def variance_words(variance: Variance, source: Source, has_inputs: bool = True) -> list[str]:
+def variance_words(variance: Variance, source: Source, has_inputs: bool) -> list[str]:
     """How much of the variance is explained, and by what."""
     predicted, where = variance.predicted, SOURCES[source]["predicted"]
     said = []
@@ -213,9 +213,10 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool = True) 
         said.append(f"Nothing is predicted {where}: the nodes' means do as well, or better.")
     if variance.with_neighbours is not None and predicted is not None:
         gain = variance.with_neighbours - max(predicted, 0.0)
+        added = count(round(100 * gain), "percentage point")
         said.append(
             f"Given also the values of all other nodes of the same signal it is "
-            f"{percent(max(variance.with_neighbours, 0.0))}: the graph adds {100 * gain:.0f} percentage points."
+            f"{percent(max(variance.with_neighbours, 0.0))}: the graph adds {added}."
             if gain > SMALLEST_GAIN
             else "The values of the other nodes of the same signal add nothing to that."
         )

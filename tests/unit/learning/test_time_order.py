@@ -334,5 +334,5 @@ def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
     assert numbers.variance.of == "changes"
     assert heaviest.transformation is not None
-    assert "the variance of changes comes from" in " ".join(variance_words(numbers.variance, "left out"))
+    assert "the variance of changes comes from" in " ".join(variance_words(numbers.variance, "left out", True))
     assert "time order" in model.report(tmp_path / "report.html").read_text(encoding="utf-8")
