@@ -16,7 +16,7 @@ import oracle
 from oracle import relative_error
 from spectralgp import GraphGPRegressor
 from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
-from spectralgp.fields.shrinkage import _evidence
+from spectralgp.fields.shrinkage import _misfit
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
 from spectralgp.spectra import Chebyshev
@@ -54,7 +54,7 @@ def test_the_covariance_is_the_mean_of_its_posterior(shape):
 
 
 @every_shape
-def test_the_evidence_is_a_product_of_predictions(shape):
+def test_the_evidence_is_a_product_of_predictions_and_stands_beside_a_prior(shape):
     """Starting from no signals at all, at a worth and a profile that are held."""
     rows = whitened(shape)
     n_signals, n_nodes = rows.shape
@@ -65,32 +65,33 @@ def test_the_evidence_is_a_product_of_predictions(shape):
     parts = [predictive(worth, scaled[:count]).logpdf(scaled[count]) for count in range(n_signals)]
     expected = np.sum(parts) - n_signals * np.sum(np.log(profile))
     root = rows if n_signals <= n_nodes else np.linalg.qr(rows, mode="r")
-    value, gradient = _evidence(x, root, design, n_signals)
+    value, gradient = _misfit(x, root, design, n_signals)
+    prior = -0.5 * np.sum(((x - [np.log(n_signals), 0, 0, 0]) / [1.5, 2.0, 2.0, 1.0]) ** 2)
     constant = -0.5 * n_signals * n_nodes * np.log(np.pi)
-    assert relative_error(value + constant, expected) < FORMULA
-    numerical = approx_fprime(x, lambda point: _evidence(point, root, design, n_signals)[0], 1e-6)
+    assert relative_error(constant - value, expected + prior) < FORMULA
+    numerical = approx_fprime(x, lambda point: _misfit(point, root, design, n_signals)[0], 1e-6)
     assert relative_error(gradient, numerical) < GRADIENT
 
 
 def test_one_node_is_known_by_hand():
     """A Student t with the evidence of an inverse gamma."""
-    value, _ = _evidence(np.array([0.0, 0.0, 0.0, 0.0]), np.array([[2.0]]), np.array([[1.0, -1.0, 1.0]]), 1)
+    value, _ = _misfit(np.array([0.0, 0.0, 0.0, 0.0]), np.array([[2.0]]), np.array([[1.0, -1.0, 1.0]]), 1)
     by_hand = multigammaln(2.0, 1) - multigammaln(1.5, 1) - 2.0 * np.log(1 + 4)
-    assert abs(value - by_hand) < EXACT
+    assert abs(value + by_hand) < EXACT
 
 
 def test_the_share_of_the_signals_grows_where_the_graph_is_wrong():
     positions, rng = np.linspace(0, 1, 8), np.random.default_rng(0)
     right = rng.standard_normal((40, 8))
     wrong = right @ (np.eye(8) + 1.5 * np.eye(8)[::-1])
-    assert Shrinkage.learnt(right, positions).data_weight < 0.2
-    assert Shrinkage.learnt(wrong, positions).data_weight > 0.6
+    assert Shrinkage.learnt(right, positions, 40).data_weight < 0.2
+    assert Shrinkage.learnt(wrong, positions, 40).data_weight > 0.6
 
 
 def test_a_profile_corrects_wrong_powers():
     positions, rng = np.linspace(0, 1, 30), np.random.default_rng(0)
     true = np.exp(1.0 - 2 * positions)
-    learnt = Shrinkage.learnt(rng.standard_normal((60, 30)) * true, positions)
+    learnt = Shrinkage.learnt(rng.standard_normal((60, 30)) * true, positions, 60)
     assert np.max(np.abs(np.log(learnt.profile / true))) < 0.15
 
 
@@ -98,7 +99,7 @@ def test_more_rows_than_signals_are_summed_up():
     """Any rows whose products are those of the signals stand for them."""
     positions, rows = np.linspace(0, 1, 6), whitened("many signals")
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((31, 20)))[0]
-    plain, turned = Shrinkage.learnt(rows, positions), Shrinkage.learnt(turn @ rows, positions, 20)
+    plain, turned = Shrinkage.learnt(rows, positions, 20), Shrinkage.learnt(turn @ rows, positions, 20)
     assert turned.n_signals == 20
     assert relative_error(turned.worth, plain.worth) < MASKED
     assert relative_error(turned.root_of_mean, plain.root_of_mean) < MASKED
@@ -107,7 +108,7 @@ def test_more_rows_than_signals_are_summed_up():
 def test_signals_that_say_next_to_nothing_are_left_out():
     """Few of them on many nodes, white already: the profile alone is learnt."""
     rows = np.random.default_rng(0).standard_normal((4, 2_000)) * 2.0
-    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 2_000))
+    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 2_000), 4)
     assert learnt.is_identity
     assert learnt.data_weight == 0
     assert np.max(np.abs(np.log(learnt.profile / 2.0))) < 0.2
