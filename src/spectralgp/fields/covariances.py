@@ -270,7 +270,7 @@ class Modal(Covariance):
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
-        return self._precisions @ np.square(self.dual).T
+        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """``B diag((C_j)_nn') B^T``."""
@@ -307,7 +307,7 @@ class Modal(Covariance):
 
     def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions, scales = self._precisions, signals.units.signal_scales
+        precisions, scales = rows.diagonal(*powers, inverse=True), signals.units.signal_scales
         if errors is None:
             errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
             if shares:
@@ -543,19 +543,14 @@ class Evidence:
     data: SpectralData  # signals in both eigenbases, Z = U^T Y V, or their energies there
 
     @cached_property
-    def variances(self) -> Array:
-        """``D``."""
-        return self.rows.variances(self.power, self.own)
-
-    @cached_property
     def precisions(self) -> Array:
         """``1 / D``."""
-        return 1 / self.variances
+        return 1 / self.rows.variances(self.power, self.own)
 
     @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (26)."""
-        logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
+        logs = -float(np.sum(np.log(self.precisions) @ self.data.multiplicities))
         length = float(np.vdot(self.data.energies, self.precisions))
         return -0.5 * (logs + length + self.data.n_observations * float(np.log(2 * np.pi)))
 

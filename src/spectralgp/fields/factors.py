@@ -266,23 +266,15 @@ class Nodes(ABC):
     """
 
     noise_variance: float
-
-    @property
-    @abstractmethod
-    def basis(self) -> Spectrum:
-        """Where both are diagonal."""
+    basis: Spectrum  # where both are diagonal
 
     @abstractmethod
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``p`` and ``r``, the diagonals of ``G`` and ``H``."""
 
-    def power(self, eigenvalues: Array) -> Array:
-        """Diagonal of ``G``."""
-        return self.powers(eigenvalues)[0]
-
     def response(self, eigenvalues: Array) -> Array:
-        """A root of `power`, of either sign."""
-        return np.sqrt(self.power(eigenvalues))
+        """A root of ``p``, of either sign."""
+        return np.sqrt(self.powers(eigenvalues)[0])
 
     @abstractmethod
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
@@ -293,15 +285,9 @@ class Nodes(ABC):
 class GraphNodes(Nodes):
     """The graph's model: filters on its spectrum, and white noise."""
 
-    spectrum: Spectrum
+    basis: Spectrum  # of the kernel
     kernel: GraphKernel  # with a residual where there is one
     noise_variance: float
-
-    __getstate__ = without_caches
-
-    @cached_property
-    def basis(self) -> Spectrum:
-        return self.kernel.basis(self.spectrum)
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``gamma`` and ``eta + sigma^2``."""
@@ -336,42 +322,38 @@ class ShrunkNodes(Nodes):
 
     graph: GraphNodes
     shrinkage: Shrinkage
+    basis: Oblique  # B
+    power: Array  # the diagonal of G in it
+    factor: Array  # Cholesky factor of D_h R D_h; its diagonal where it has nothing else
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With the basis, which took an eigendecomposition, and nothing else that was computed."""
-        return {**without_caches(self), "_turned": self._turned}
+    __getstate__ = without_caches
 
-    @cached_property
-    def _turned(self) -> tuple[Array, Oblique, Array]:
-        """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``; its diagonal where it has nothing else."""
-        graph, spectrum = self.graph, self.graph.basis
-        eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
-        vectors = spectrum.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
-        power, own = graph.powers(eigenvalues)
+    @classmethod
+    def of(cls, graph: GraphNodes, shrinkage: Shrinkage) -> ShrunkNodes:
+        """The basis by one eigendecomposition."""
+        profile = shrinkage.profile
+        vectors = graph.basis.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
+        power, own = graph.powers(graph.basis.eigenvalues)
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
-        if self.shrinkage.is_identity:
-            return np.square(ratios), Oblique(self.graph.spectrum, vectors * scales, vectors / scales), scales
-        root = self.shrinkage.root_of_mean
+        if shrinkage.is_identity:
+            basis = Oblique(graph.basis, vectors * scales, vectors / scales)
+            return cls(graph, shrinkage, basis, np.square(ratios), scales)
+        root = shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
         turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
         power, directions = np.linalg.eigh(turned @ turned.T)
         factor = scales[:, None] * root
         dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
-        basis = Oblique(self.graph.spectrum, vectors @ (factor @ directions), vectors @ dual)
-        return np.maximum(power, 0.0), basis, factor
-
-    @property
-    def basis(self) -> Oblique:
-        return self._turned[1]
+        basis = Oblique(graph.basis, vectors @ (factor @ directions), vectors @ dual)
+        return cls(graph, shrinkage, basis, np.maximum(power, 0.0), factor)
 
     @cached_property
     def _rest(self) -> tuple[Array, Array | None]:
         """Eigenvalues and eigenvectors of ``H``, in the graph's basis; None where they are those."""
-        factor = self._turned[2]
         if self.shrinkage.is_identity:
-            return np.square(factor), None
-        values, axes = np.linalg.eigh(factor @ factor.T)
+            return np.square(self.factor), None
+        values, axes = np.linalg.eigh(self.factor @ self.factor.T)
         return values, axes
 
     @cached_property
@@ -380,7 +362,7 @@ class ShrunkNodes(Nodes):
         return min(self.graph.noise_variance, LARGEST_NOISE * float(np.min(self._rest[0])))
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
-        return self._turned[0], np.ones(self._turned[0].size)
+        return self.power, np.ones(self.power.size)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """By a root of ``H - noise`` over the nodes."""
@@ -388,6 +370,6 @@ class ShrunkNodes(Nodes):
         white = random_state.standard_normal((n_signals, values.size))
         drawn = white * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
         if axes is None:
-            return drawn / self._turned[2]
+            return drawn / self.factor
         vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
         return self.basis.load(drawn @ axes.T @ vectors.T)

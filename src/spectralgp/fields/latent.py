@@ -237,7 +237,8 @@ class LawNodes(Nodes):
     noise_variance = 0.0
 
     @cached_property
-    def basis(self) -> Spectrum:
+    def basis(self) -> Spectrum:  # type: ignore[override]
+        """The eigenvectors of the covariance."""
         return Oblique(Exact().of(Graph.edgeless(self.modes.values.size)), self.modes.vectors, self.modes.vectors)
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -404,7 +405,7 @@ class LatentPosterior:
     @property
     def basis(self) -> Spectrum:
         """Where the covariance between nodes is diagonal."""
-        return self.prior.basis
+        return self.prior.nodes.basis
 
     @property
     def input_variance(self) -> float:

@@ -47,7 +47,8 @@ class NoisyNodes(Nodes):
     noise_variance: float
 
     @property
-    def basis(self) -> Spectrum:
+    def basis(self) -> Spectrum:  # type: ignore[override]
+        """That of the nodes."""
         return self.nodes.basis
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
