@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 import oracle
 from spectralgp import Diffusion, Graph, condition, condition_shrunk, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.fields import Inputs, LowRank, greedy_points
-from spectralgp.kernels import Independent, Learnt, Precomputed, Standardised
+from spectralgp.kernels import Independent, Learnt, NewInputs, Precomputed, Standardised
 from tolerances import EXACT, FORMULA
 
 WEIGHTS = oracle.random_weights(5, 3)
@@ -107,7 +107,8 @@ def test_signals_may_have_scales_and_means_an_amplitude():
     assert rows.rest == pytest.approx(np.mean(left / scales**2), rel=FORMULA)
     cross = KERNEL(NEW, INPUTS)
     expected_cross = dense_covariances()[1] / scales @ rows.vectors
-    assert oracle.relative_error(rows.weights(cross / scales), expected_cross) < FORMULA
+    found = rows.at(NewInputs.given(cross / scales), PRIOR.nodes.powers).weights
+    assert oracle.relative_error(found, expected_cross) < FORMULA
     doubled = LowRank.of(kernel, INPUTS, POINTS, amplitude=2.0)
     assert oracle.relative_error(doubled.values, 2 * PRIOR.rows(INPUTS).values) < FORMULA
 

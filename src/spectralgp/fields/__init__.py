@@ -5,7 +5,6 @@ from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.fields.logarithms import Logarithms
 from spectralgp.fields.low_rank import LowRank, greedy_points
 from spectralgp.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
 from spectralgp.fields.posterior import (
@@ -25,7 +24,7 @@ from spectralgp.fields.posterior import (
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.fields.sites import Observations, ObservedBy, Sites, find_sites
-from spectralgp.fields.transformed import Changes, Transformation
+from spectralgp.fields.transformed import Changes, Logarithms, Transformation
 
 __all__ = [
     "By",

@@ -35,7 +35,7 @@ class LeftOut:
     lengths: Array  # e^T C^-1 e of every error, with the covariance of a signal of its scale
     logs: Array  # log |C|, of a new signal
     variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
-    stretch: Array | float = 1.0  # by which lengths are longer with the covariance of a new signal
+    stretch: Array  # by which lengths are longer with the covariance of a new signal
 
 
 class Distribution(ABC):
@@ -315,7 +315,7 @@ class Modal(Covariance):
                 sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
                 errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
-        stretch: Array | float = 1.0
+        stretch = np.ones(len(lengths))
         if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
             precisions = 1 / (1 / precisions - (1 - scales[:, None] ** -2.0) * powers[1])
             stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
@@ -472,7 +472,8 @@ class Series(Covariance):
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
         found = variances(basis.eigenvalues)
         lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
-        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
+        diagonals = partial(basis.diagonals, variances)
+        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths)))
 
     def variances_at(self, eigenvalues: Array) -> Array:
         return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)

@@ -146,11 +146,7 @@ class Inputs(Rows):
         return [Modes(values, self.modes.vectors) for values in weights.T @ (1 / self.variances(power, own)).T]
 
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, powers)
-
-    def weights(self, cross: Array) -> Array:
-        """``W^T = k(X*, X) U``, shape (n_inputs, n_signals)."""
-        return np.asarray(cross @ self.modes.vectors)
+        return LeftOfInputs(self, new, powers, new.cross @ self.modes.vectors)
 
     def reached_by(self, bank: FilterBank) -> Filters:
         """Filters from the coordinates of the modes, which are all that there are."""
@@ -169,11 +165,7 @@ class LeftOfInputs(Left):
     rows: Any  # of the known signals: `Inputs`, or `LowRank`
     new: NewInputs
     powers: PowersOfEigenvalues
-
-    @cached_property
-    def _weights(self) -> Array:
-        """``W^T``, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)."""
-        return np.asarray(self.rows.weights(self.new.cross))
+    weights: Array  # W^T, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return np.asarray(1 / self.rows.variances(*self.powers(eigenvalues)))
@@ -182,14 +174,14 @@ class LeftOfInputs(Left):
     def reach(self) -> Filters:
         """``gamma W^T / D``."""
         after: Callable[[Array], Array] = lambda eigenvalues: self.powers(eigenvalues)[0][None]  # noqa: E731
-        found: Filters = self.rows.reached_by(FilterBank(self._precisions, self._weights, after))
+        found: Filters = self.rows.reached_by(FilterBank(self._precisions, self.weights, after))
         return found
 
     def variances(self, eigenvalues: Array) -> Array:
         """``gamma k(x*, x*) - gamma^2 sum_i W_i^2 / D_i``."""
         power = self.powers(eigenvalues)[0]
         prior = np.multiply.outer(self.new.variances, power)
-        left = prior - power**2 * (np.square(self._weights) @ self._precisions(eigenvalues))
+        left = prior - power**2 * (np.square(self.weights) @ self._precisions(eigenvalues))
         smallest = float(np.min(left, initial=0.0))
         if smallest < -CONTRADICTION * float(np.max(prior, initial=0.0)):
             raise ValueError(
@@ -201,8 +193,8 @@ class LeftOfInputs(Left):
     def covariances(self, eigenvalues: Array) -> Array:
         self.variances(eigenvalues)  # raises where covariances contradict each other
         power = self.powers(eigenvalues)[0][:, None, None]
-        scaled = self._weights[None] * self._precisions(eigenvalues).T[:, None, :]
-        return power * self.new.covariance - power**2 * (scaled @ self._weights.T)
+        scaled = self.weights[None] * self._precisions(eigenvalues).T[:, None, :]
+        return power * self.new.covariance - power**2 * (scaled @ self.weights.T)
 
 
 @dataclass(frozen=True, eq=False)

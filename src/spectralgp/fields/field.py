@@ -353,11 +353,6 @@ class Field(Predictive):
         return np.asarray(on_host(self.units.divisor))
 
     @property
-    def _divisors(self) -> Array:
-        """What every value shown was divided by."""
-        return np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
-
-    @property
     def variance_error(self) -> Array:
         if self.seen is None:
             return self._diagonal[1] * np.sqrt(np.mean(self._divisor**4))
@@ -365,7 +360,7 @@ class Field(Predictive):
             return np.zeros(self.n_signals)
         return np.sqrt(2 / self.seen.n_draws * np.mean(np.square(self.variance()), axis=1))
 
-    def _between(self, number: int, other: int, include_noise: bool, with_levels: bool = True) -> Array:
+    def _between(self, number: int, other: int, include_noise: bool) -> Array:
         """Covariance between the nodes of two of the signals shown; levels are common to all of them."""
         row, across = int(self._rows[number]), int(self._rows[other])
         if self.seen is None:
@@ -378,12 +373,12 @@ class Field(Predictive):
             covariance[np.diag_indices_from(covariance)] += noise
         if self.mean_deviations is not None:
             covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
-        scales, divisors = np.sqrt(self._tails[1]), self._divisors
+        scales, divisors = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
         covariance = covariance * (scales[number] * scales[other])
-        if with_levels and self._levels is not None:
+        if self._levels is not None:
             covariance = covariance + self._levels.deviations[:, row].T @ self._levels.deviations[:, across]
         covariance = covariance * np.multiply.outer(divisors[number], divisors[other])
-        if with_levels and self._level_variances is not None:
+        if self._level_variances is not None:
             covariance = covariance + np.diag(self._level_variances)
         return np.asarray(covariance)
 
@@ -391,11 +386,8 @@ class Field(Predictive):
         return np.stack([self._between(one, one, include_noise) for one in range(self.n_signals)])
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        return self._joint_covariance(include_noise)
-
-    def _joint_covariance(self, include_noise: bool, with_levels: bool = True) -> Array:
         numbers = range(self.n_signals)
-        blocks = [[self._between(one, other, include_noise, with_levels) for other in numbers] for one in numbers]
+        blocks = [[self._between(one, other, include_noise) for other in numbers] for one in numbers]
         return np.array(blocks).transpose(0, 2, 1, 3)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
@@ -448,10 +440,9 @@ class Field(Predictive):
     @cached_property
     def _joint_factor(self) -> Array:
         """Cholesky factor of the normal covariance of all signals with noise, centred and scaled."""
-        size = self.n_signals * self._n_nodes
-        roots = (np.sqrt(self._tails[1])[:, None] * self._divisors).ravel()
-        joint = self._joint_covariance(include_noise=True, with_levels=False).reshape(size, size)
-        return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
+        plain = replace(self, units=Units(), freedom=np.inf)
+        joint = plain.joint_covariance(include_noise=True).reshape(self.n_signals * self._n_nodes, -1)
+        return cholesky(joint, lower=True, check_finite=False)
 
     @cached_property
     def _log_evidence(self) -> float:

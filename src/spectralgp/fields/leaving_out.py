@@ -137,16 +137,15 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     carried = posterior.carried_block()
     missed = posterior.left_out(shares, posterior.carried is None)
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
-    stretch: Any = missed.stretch
     basis, n_nodes = posterior.basis, covariance.shape[1]
     if shrinkage is not None:
         # a signal's own share in the covariance is its error, node by node
-        errors = np.square(basis.unload(missed.errors)) * (stretch if np.ndim(stretch) == 0 else stretch[:, None])
+        errors = np.square(basis.unload(missed.errors)) * missed.stretch[:, None]
         own, least = 0.0 if shrinkage.is_identity else 1.0, shrinkage.worth / shrinkage.total * variances
         variances = np.maximum((shrinkage.total * variances - own * errors) / (shrinkage.total - own), least)
         lengths, further = shrinkage.left_out(lengths)
         logs = logs + further
-    log_density = t_log_density(lengths * stretch, logs, n_nodes, posterior.prior.freedom)
+    log_density = t_log_density(lengths * missed.stretch, logs, n_nodes, posterior.prior.freedom)
     mean = basis.unload(missed.signals - missed.errors + carried)
     std = units.restore_scale(non_negative_root(variances))
     return LeaveOneOut("signal", units.restore(mean), std, units.log_density(log_density, n_nodes))

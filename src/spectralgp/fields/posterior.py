@@ -366,12 +366,9 @@ class Posterior:
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
-        if self.seen is not None or not signals.is_complete:
+        if self.seen is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
-        if self.carried is not None:
-            errors = self.basis.read_block(self.basis.load(signals.values) - prediction.centre)
-        else:
-            errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
+        errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def as_seen(self) -> Seen:
@@ -604,14 +601,14 @@ def conditioned_shrunk(
         latest = conditioned(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
         if is_last:
             break
-    lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
-    stretch: Array | float = 1.0
+    lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
     if learns_tails and latest.seen is None:  # by leaving each signal out in closed form
         missed = latest.left_out()
         lengths, stretch = missed.lengths, missed.stretch
         counts = np.full(lengths.size, signals.shape[1])
     elif learns_tails and latest.seen is not None and latest.seen.is_written_out:
         lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+        stretch = np.ones(len(inputs))
     with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
     with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
     return replace(latest, prior=with_tails)

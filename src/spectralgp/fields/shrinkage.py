@@ -116,7 +116,7 @@ class Shrinkage:
         lengths = (self.total - 1) * shares / (1 - shares)
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
-    def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array | float = 1.0) -> Self:
+    def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array) -> Self:
         """The shrinkage with the degrees of freedom under which signals, each predicted from the others, are likeliest.
 
         `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values. For
