@@ -24,6 +24,7 @@ from spectralgp import (
     graph_gp,
 )
 from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
+from spectralgp.fields import posterior as posteriors
 from spectralgp.fields import seen as seeing
 from spectralgp.kernels import WithResidual
 from spectralgp.learning.expectations import CompletedHoles
@@ -211,6 +212,29 @@ def test_stochastic_evidence_of_one_hole_has_no_error():
     found, error = masked_of(SIGNAL, mask).log_density(np.random.default_rng(0))
     assert relative_error(found, expected) < MASKED
     assert error < MASKED
+
+
+@pytest.mark.parametrize(("most", "n_draws"), [(2**18, 16), (10, 10), (3, 6)])
+def test_a_rough_completion_is_by_few_draws(most, n_draws, monkeypatch):
+    """As many as are affordable, between those of one that is passed and those of a rough one."""
+    signals, prior = holes(MASKS["50%"]), graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
+    monkeypatch.setattr(posteriors, "MOST_ROUGHLY_DRAWN", most * (signals.size if most < 2**18 else 1))
+    for conditioned in (condition, condition_shrunk):
+        rough, fine = (conditioned(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
+        assert (rough.most_deviations, rough.tolerance) == (n_draws, 1e-3)
+        assert (fine.most_deviations, fine.tolerance) == (Seen.most_deviations, Seen.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("mask", "roughly", "n_completions"), [("10%", False, 3), ("10%", True, 2), (None, False, 1), (None, True, 1)]
+)
+def test_a_covariance_is_learnt_once_from_every_completion(mask, roughly, n_completions, monkeypatch):
+    learn, learnt = posteriors._shrinkage, []
+    monkeypatch.setattr(posteriors, "_shrinkage", lambda plain: learnt.append(learn(plain)) or learnt[-1])
+    prior = graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
+    posterior = condition_shrunk(prior, INPUTS, SIGNALS if mask is None else holes(MASKS[mask]), roughly=roughly)
+    assert len(learnt) == n_completions
+    assert np.array_equal(posterior.prior.shrinkage.root, learnt[-1].root)
 
 
 @pytest.mark.usefixtures("iterative")

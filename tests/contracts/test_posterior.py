@@ -217,6 +217,15 @@ def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired
             ask()
 
 
+def test_a_contradiction_is_told_by_the_variances_themselves():
+    """Not by their size, which is a matter of units."""
+    prior = graph_gp(GRAPHS["random"], Diffusion(), "precomputed", 1e-9)
+    posterior = condition(prior, 1e-8 * K, np.random.default_rng(0).standard_normal((5, 7)))
+    assert np.all(posterior.at((1e-8 * K[:3], 1e-8 * K[:3, :3])).variance() > 0)
+    with pytest.raises(ValueError, match="got a predictive variance of -"):
+        posterior.at((1e-8 * K[:3], 1e-9 * K[:3, :3])).variance()
+
+
 @pytest.mark.parametrize("share", [-1e-10, -1e-9])
 def test_what_rounding_takes_from_a_test_covariance_is_forgiven(share):
     """New inputs that are those of training, seen without noise: nothing is left of them, or less by rounding."""

@@ -113,6 +113,18 @@ def test_signals_may_have_scales_and_means_an_amplitude():
     assert oracle.relative_error(doubled.values, 2 * PRIOR.rows(INPUTS).values) < FORMULA
 
 
+def test_modes_that_are_rounding_are_told_by_the_largest():
+    """In any units; where nothing varies there is no mode."""
+    rows = LowRank.of(Learnt(KERNEL), INPUTS, POINTS)
+    small = LowRank.of(Learnt(ConstantKernel(1.3e-16, "fixed") * RBF(1.5)), INPUTS, POINTS)
+    assert small.values.size == rows.values.size == 4
+    assert oracle.relative_error(small.values * 1e16, rows.values) < FORMULA
+    twice = LowRank.of(Learnt(KERNEL), np.vstack([INPUTS, INPUTS[:1]]), np.array([0, 3, 14]))
+    assert twice.values.size == 2
+    nothing = LowRank.of(Learnt(KERNEL), INPUTS, POINTS, amplitude=0.0)
+    assert (nothing.values.size, nothing.rest) == (0, 0.0)
+
+
 def test_holes_are_seen_through():
     holed = SIGNALS.copy()
     holed[RNG.random(holed.shape) < 0.2] = np.nan

@@ -95,6 +95,59 @@ def test_a_profile_corrects_wrong_powers():
     assert np.max(np.abs(np.log(learnt.profile / true))) < 0.15
 
 
+@every_shape
+def test_lengths_and_variances_are_those_of_the_covariance(shape):
+    rows, rng, worth, n_signals = whitened(shape), np.random.default_rng(1), 1.7, 11
+    n_nodes = rows.shape[1]
+    shrinkage = Shrinkage(worth, rows, np.ones(n_nodes), n_signals)
+    covariance = (worth * np.eye(n_nodes) + rows.T @ rows) / (worth + n_signals)
+    errors, vectors = rng.standard_normal((4, n_nodes)), rng.standard_normal((3, n_nodes))
+    lengths, log_determinant = shrinkage.lengths(errors)
+    assert relative_error(lengths, np.sum(errors * np.linalg.solve(covariance, errors.T).T, axis=1)) < FORMULA
+    assert relative_error(log_determinant, np.linalg.slogdet(covariance)[1]) < FORMULA
+    assert relative_error(shrinkage.diagonal(vectors), np.diag(vectors @ covariance @ vectors.T)) < FORMULA
+    assert shrinkage.data_weight == pytest.approx(11 / 12.7)
+
+
+def test_a_share_that_is_taken_out_leaves_the_covariance_of_the_others():
+    """Where the whitened error of a signal is its row, and no more than nearly all of it is its own."""
+    rows, worth = whitened("few signals"), 3.0
+    whole, others = (Shrinkage(worth, own, np.ones(9), len(own)) for own in (rows, rows[1:]))
+    (own,), log_whole = whole.lengths(rows[:1])
+    (expected,), log_others = others.lengths(rows[:1])
+    (length,), (gained,) = whole.left_out(np.array([own]))
+    assert relative_error(length, expected) < FORMULA
+    assert relative_error(log_whole + gained, log_others) < FORMULA
+    most, _ = whole.left_out(np.array([1e9]))
+    assert relative_error(most, [(worth + 5 - 1) * 0.999 / 0.001]) < FORMULA
+    identity = Shrinkage(worth, np.empty((0, 9)), np.ones(9), 0)
+    assert [one.tolist() for one in identity.left_out(np.array([2.5, 7.0]))] == [[2.5, 7.0], [0.0, 0.0]]
+
+
+def test_what_is_learnt_is_bounded():
+    """White signals, of which the graph's model says all, and one direction alone; nothing at all, and far too much."""
+    rng, positions = np.random.default_rng(0), np.linspace(0, 1, 5)
+    white = Shrinkage.learnt(rng.standard_normal((500, 100)), np.linspace(0, 1, 100), 500)
+    assert np.log(white.worth) == pytest.approx(9.0)
+    one = Shrinkage.learnt(np.outer(rng.standard_normal(20), 50 * rng.standard_normal(5)), positions, 20)
+    assert np.log(one.worth) == pytest.approx(-3.0)
+    for size, sign in ((0.0, -1.0), (1e5, 1.0)):
+        profile = Shrinkage.learnt(size * rng.standard_normal((50, 20)), np.linspace(0, 1, 20), 50).profile
+        coefficients = np.polynomial.chebyshev.chebfit(np.linspace(-1, 1, 20), 2 * np.log(profile), 2)
+        np.testing.assert_allclose(coefficients, [8 * sign, 0.0, -8 * sign], atol=1e-4)
+
+
+def test_degrees_of_freedom_are_three_at_least():
+    """Where the covariance itself has no more than that, too."""
+    nothing = Shrinkage(0.4, np.empty((0, 6)), np.ones(6), 0)
+    assert nothing.with_freedom(np.array([80.0, 0.1]), np.array([6, 6]), np.ones(2)).freedom == pytest.approx(
+        3.0, rel=2e-3
+    )
+    several = Shrinkage(30.0, whitened("many signals"), np.ones(6), 20)
+    none = several.with_freedom(np.empty(0), np.empty(0), np.empty(0))
+    assert none.freedom == pytest.approx(30.0 + 20 + 2, rel=1e-3)
+
+
 def test_more_rows_than_signals_are_summed_up():
     """Any rows whose products are those of the signals stand for them."""
     positions, rows = np.linspace(0, 1, 6), whitened("many signals")
