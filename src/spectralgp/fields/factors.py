@@ -182,11 +182,10 @@ class LeftOfInputs(Left):
         power = self.powers(eigenvalues)[0]
         prior = np.multiply.outer(self.new.variances, power)
         left = prior - power**2 * (np.square(self.weights) @ self._precisions(eigenvalues))
-        smallest = float(np.min(left, initial=0.0))
-        if smallest < -CONTRADICTION * float(np.max(prior, initial=0.0)):
+        if np.any(left < -CONTRADICTION * np.max(prior, initial=0.0)):
             raise ValueError(
                 "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
-                f"variance of {smallest:.3g}. Check that both come from one kernel."
+                f"variance of {np.min(left):.3g}. Check that both come from one kernel."
             )
         return np.maximum(left, 0.0)  # removes rounding
 

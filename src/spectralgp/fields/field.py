@@ -399,9 +399,10 @@ class Field(Predictive):
         scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else 1.0
         at_nodes = (lambda drawn: drawn) if self.covariance.is_written_out else self.covariance.basis.unload
         signal: Any
-        noise: Any = 0.0
+        noise: Any = None
         if self.seen is not None:
-            signal = self.seen.signal_draws(1, random_state)[0][self._rows]
+            (whole,) = self.seen.signal_draws(1, random_state)
+            signal = whole[self._rows]
         else:
             signal = at_nodes(self.covariance.draw_signal(random_state))
             if self.mean_deviations is not None:

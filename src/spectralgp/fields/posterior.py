@@ -589,12 +589,11 @@ def conditioned_shrunk(
     rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
     plain = latest = conditioned(prior, inputs, signals, carried, rows=rows, **passing)
     plain.covariance.basis.require_eigenvectors(NOT_EXACT)
-    n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if signals.has_holes else 1
-    for number in range(1, n_completions + 1):
+    for n_left in reversed(range(ROUGH_COMPLETIONS if roughly else COMPLETIONS)):
         # what is missing is completed by the covariance that it is part of
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))
         # where it is the identity, only the profile is left to learn from another completion
-        is_last = number == n_completions or shrinkage.is_identity
+        is_last = n_left == 0 or latest.seen is None or shrinkage.is_identity
         settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
         settings |= {"roughly": roughly} if is_last else passing
         shrunk = replace(prior, shrinkage=shrinkage)
