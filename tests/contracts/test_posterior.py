@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
@@ -327,6 +327,11 @@ def test_doors_say_what_they_take():
     ]:
         with pytest.raises(kind, match=message):
             ask()
+
+
+def test_the_variance_of_inputs_is_the_mean_of_their_own():
+    posterior = condition(graph_gp(GRAPHS["random"], Diffusion(), DotProduct(0.5), 0.1), TRAINING, np.ones((5, 7)))
+    assert posterior.input_variance == pytest.approx(0.25 + np.mean(np.sum(TRAINING**2, axis=1)))
 
 
 def test_conditioning_copies_what_it_is_given():

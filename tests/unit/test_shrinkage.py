@@ -10,15 +10,26 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import approx_fprime
 from scipy.special import multigammaln
 from scipy.stats import invwishart, multivariate_t
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
 from spectralgp import GraphGPRegressor
-from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
+from spectralgp.fields import (
+    Shrinkage,
+    condition,
+    condition_shrunk,
+    graph_gp,
+    held_out_densities,
+    held_out_values,
+    leave_one_out,
+)
+from spectralgp.fields import posterior as posterior_module
 from spectralgp.fields.shrinkage import _misfit
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
+from spectralgp.signals import read_signals
 from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, MASKED, STANDARD_ERRORS
 
@@ -140,9 +151,8 @@ def test_what_is_learnt_is_bounded():
 def test_degrees_of_freedom_are_three_at_least():
     """Where the covariance itself has no more than that, too."""
     nothing = Shrinkage(0.4, np.empty((0, 6)), np.ones(6), 0)
-    assert nothing.with_freedom(np.array([80.0, 0.1]), np.array([6, 6]), np.ones(2)).freedom == pytest.approx(
-        3.0, rel=2e-3
-    )
+    wild = nothing.with_freedom(np.array([80.0, 0.1]), np.array([6, 6]), np.ones(2))
+    assert wild.freedom == pytest.approx(3.0, rel=2e-3)
     several = Shrinkage(30.0, whitened("many signals"), np.ones(6), 20)
     none = several.with_freedom(np.empty(0), np.empty(0), np.empty(0))
     assert none.freedom == pytest.approx(30.0 + 20 + 2, rel=1e-3)
@@ -248,6 +258,57 @@ def test_the_covariance_is_what_it_says(kernel):
     assert relative_error(covariance.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
     assert relative_error(posterior.log_evidence(), oracle.log_density(SIGNALS.ravel(), 0.0, matrix)) < FORMULA
     assert 0 < posterior.prior.shrinkage.data_weight < 1
+
+
+@every_kernel
+def test_it_is_learnt_from_whitened_signals_at_their_frequencies(kernel):
+    """Each divided by a root of its covariance with the others, frequency by frequency: here, that of its modes."""
+    learnt = shrunk_of(kernel).prior.shrinkage
+    eigenvalues, vectors = np.linalg.eigh(oracle.laplacian(GRAPH.weights.toarray(), "combinatorial", scaled=True))
+    values, modes = np.linalg.eigh(RBF(1.0)(INPUTS))
+    variances = np.multiply.outer(values, kernel.power(eigenvalues)) + kernel.residual_power(eigenvalues) + NOISE
+    expected = Shrinkage.learnt(modes.T @ SIGNALS @ vectors / np.sqrt(variances), eigenvalues, N_SIGNALS)
+    assert relative_error(learnt.worth, expected.worth) < MASKED
+    assert relative_error(learnt.profile, expected.profile) < MASKED
+
+
+@every_kernel
+def test_signals_held_out_have_the_law_of_the_graphs_model_and_the_covariance_of_its_errors(kernel):
+    """Their frequencies have its deviations times the profile, and tails by leaving out the others in the same way."""
+    prior, nodes, rows = prior_of(kernel), np.array([4, 1]), np.arange(N_SIGNALS + len(NEW))
+    signals = np.vstack([SIGNALS, FURTHER]) * np.linspace(0.5, 3.0, N_NODES) + 7.0
+    kept, others = read_signals(signals, "global", "node").fold(rows[:N_SIGNALS], rows[N_SIGNALS:])
+    plain = condition(prior, INPUTS, kept)
+    prediction = plain.given(prior.input_kernel.at(INPUTS, NEW), NEW)
+    shrinkage, divisor = posterior_module._shrinkage(plain), kept.units.divisor
+    vectors, n_nodes = prior.spectrum.eigenvectors, N_NODES
+    shared = (shrinkage.worth * np.eye(n_nodes) + shrinkage.root.T @ shrinkage.root) / shrinkage.total
+    together = np.kron(RBF(1.0)(INPUTS), prior.node_covariance())
+    residual = prior.graph_kernel.residual_power(prior.spectrum.eigenvalues) + NOISE
+    together += np.kron(np.eye(N_SIGNALS), (vectors * residual) @ vectors.T)
+    lengths, entries = [], np.arange(together.shape[0])
+    for own in entries.reshape(N_SIGNALS, n_nodes):
+        known = np.setdiff1d(entries, own)
+        mean, covariance = oracle.condition(together, known, kept.values.ravel()[known], own)
+        roots = np.sqrt(np.diag(vectors.T @ covariance @ vectors)) * shrinkage.profile
+        lengths.append(_length(shared, (kept.values.ravel()[own] - mean) @ vectors / roots))
+    by_hand = shrinkage.with_freedom(np.array(lengths), np.full(N_SIGNALS, n_nodes), np.ones(N_SIGNALS))
+    found_means, stds, freedom = held_out_values(plain, prediction, nodes)
+    assert relative_error(freedom, by_hand.freedom) < MASKED
+    logs, values, errors = held_out_densities(plain, prediction, others, nodes)
+    shape = (freedom - 2) / freedom
+    for index, covariance in enumerate(prediction.node_covariance(include_noise=True)):
+        roots = np.sqrt(np.diag(vectors.T @ (covariance / np.outer(divisor, divisor)) @ vectors)) * shrinkage.profile
+        turned = vectors * roots
+        law = turned @ shared @ turned.T * np.outer(divisor, divisor)
+        mean, signal = prediction.mean[index], signals[N_SIGNALS + index]
+        assert relative_error(logs[index], multivariate_t(mean, law * shape, df=freedom).logpdf(signal)) < FORMULA
+        deviations = np.sqrt(np.diag(law))[nodes]
+        expected = student.logpdf(signal[nodes], freedom, mean[nodes], deviations * np.sqrt(shape))
+        assert relative_error(values[index], expected) < FORMULA
+        assert relative_error(errors[index], (signal - mean)[nodes]) < FORMULA
+        assert relative_error(found_means[index], mean[nodes]) < FORMULA
+        assert relative_error(stds[index], deviations) < FORMULA
 
 
 @every_kernel

@@ -139,14 +139,14 @@ class Levels:
 
     @cached_property
     def _solved(self) -> Array:
-        """``Q B``, shape (n_levels, n_signals, n_nodes)."""
+        """``Q B``, shape (n_levels, n_signals, n_nodes); zero where nothing was observed."""
         return self.seen.solve(self._columns)
 
     @cached_property
     def _factor(self) -> Array:
         """Lower Cholesky factor of ``P``."""
-        precision = np.tensordot(self._solved, np.where(self.seen.observed, self._columns, 0.0), axes=((1, 2), (1, 2)))
-        return cholesky(0.5 * (precision + precision.T) + np.diag(1 / self.variances), lower=True, check_finite=False)
+        precision = np.tensordot(self._solved, self._columns, axes=((1, 2), (1, 2)))
+        return cholesky(precision + np.diag(1 / self.variances), lower=True, check_finite=False)
 
     def _whitened(self, columns: Array) -> Array:
         flat = columns.reshape(self.nodes.size, -1)
@@ -160,7 +160,7 @@ class Levels:
     @cached_property
     def _weights(self) -> Array:
         """Means of the levels, in the units of `deviations`."""
-        return np.tensordot(self.less, np.where(self.seen.observed, self.seen.values, 0.0), axes=2)
+        return np.tensordot(self.less, self.seen.values, axes=2)
 
     @cached_property
     def deviations(self) -> Array:
@@ -396,7 +396,7 @@ class Field(Predictive):
 
     def _drawn(self, random_state: np.random.Generator, include_noise: bool) -> Any:
         (freedom, factors), is_t = self._tails, np.isfinite(self.freedom)
-        scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else 1.0
+        scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else None
         at_nodes = (lambda drawn: drawn) if self.covariance.is_written_out else self.covariance.basis.unload
         signal: Any
         noise: Any = None

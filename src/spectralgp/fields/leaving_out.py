@@ -178,7 +178,7 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
     densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
     densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0 if by_node else 1), np.nan)
     std = units.restore_scale(np.sqrt(turned(variance)))
-    return LeaveOneOut(by, units.restore(turned(mean) + _carried(posterior)), std, densities)
+    return LeaveOneOut(by, units.restore(turned(mean) + posterior.carried_values), std, densities)
 
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
@@ -200,10 +200,5 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
         variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
         freedoms = freedom + others
     logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
-    mean = units.restore(seen.mean - missed + _carried(posterior))
+    mean = units.restore(seen.mean - missed + posterior.carried_values)
     return LeaveOneOut("entry", mean, units.restore_scale(np.sqrt(variance)), logs - np.log(units.divisor))
-
-
-def _carried(posterior: Posterior) -> Any:
-    """What the training inputs carry over to the nodes."""
-    return posterior.prior.carried_values(posterior.carried, posterior.inputs, posterior.signals.units)

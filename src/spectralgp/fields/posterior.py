@@ -272,6 +272,11 @@ class Posterior:
         return self.prior.carried_block(self.carried, *given)
 
     @property
+    def carried_values(self) -> Any:
+        """What the training inputs carry over to the nodes; zero where there is nothing."""
+        return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
+
+    @property
     def given_signals(self) -> Array:
         """The training signals as the user gave them, NaN where nothing was observed."""
         signals = self.signals.units.restore(self.signals.as_observed)
@@ -375,15 +380,14 @@ class Posterior:
         """What was observed of the training signals: all, where they are complete."""
         if self.seen is not None:
             return self.seen
-        carried = self.prior.carried_values(self.carried, self.inputs, self.signals.units)
-        values = np.asarray(self.signals.as_observed - on_host(carried))
+        values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
         return Seen(self.covariance, values, np.ones(values.shape))
 
     def filled(self, rows: Indices) -> Predictive:
         """Some of the training signals given what was observed of all."""
         units = self.signals.units.of(rows)
-        field = replace(self.completion(self.prior.freedom), units=units, shown=rows)
-        field = replace(field, learnt_from_them=self.prior.shrinkage)
+        known = self.completion(self.prior.freedom)
+        field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
     def completion(self, freedom: float = np.inf) -> Field:
