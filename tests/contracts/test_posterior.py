@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
-from spectralgp.fields import condition, graph_gp, leave_one_out
+from spectralgp.fields import condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.kernels import Diffusion
 from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
 
@@ -312,6 +312,7 @@ def test_doors_say_what_they_take():
     posterior = condition(prior, TRAINING, np.ones((5, 7)))
     for ask, kind, message in [
         (lambda: condition("prior", TRAINING, np.ones((5, 7))), TypeError, "prior must be a GraphGP; got str"),
+        (lambda: condition_shrunk(2, TRAINING, np.ones((5, 7))), TypeError, "prior must be a GraphGP; got int"),
         (
             lambda: condition(prior, np.full((5, 2), np.nan), np.ones((5, 7))),
             ValueError,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import multigammaln
 from scipy.stats import invwishart, multivariate_t
 from scipy.stats import t as student
@@ -146,6 +146,26 @@ def test_what_is_learnt_is_bounded():
         profile = Shrinkage.learnt(size * rng.standard_normal((50, 20)), np.linspace(0, 1, 20), 50).profile
         coefficients = np.polynomial.chebyshev.chebfit(np.linspace(-1, 1, 20), 2 * np.log(profile), 2)
         np.testing.assert_allclose(coefficients, [8 * sign, 0.0, -8 * sign], atol=1e-4)
+
+
+@every_shape
+def test_the_highest_evidence_is_found_to_a_thousandth_of_a_nat_a_step(shape):
+    rows = whitened(shape)
+    n_signals, n_nodes = rows.shape
+    learnt, points = Shrinkage.learnt(rows, np.linspace(0, 1, n_nodes), n_signals), np.linspace(-1, 1, n_nodes)
+    design, chebyshev = np.polynomial.chebyshev.chebvander(points, 2), np.polynomial.chebyshev
+    found = np.array([np.log(learnt.worth), *chebyshev.chebfit(points, 2 * np.log(learnt.profile), 2)])
+    best = minimize(_misfit, found, (rows, design, n_signals), jac=True, method="BFGS", options={"gtol": 1e-8})
+    assert 0 <= _misfit(found, rows, design, n_signals)[0] - best.fun < 3e-3
+
+
+@pytest.mark.parametrize(("n_signals", "is_identity"), [(81, True), (82, False)])
+def test_signals_of_less_than_a_hundredth_of_the_weight_are_left_out(n_signals, is_identity):
+    """White ones, of which the graph is worth as many as it may be: e^9 or 8103."""
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((150, n_signals)))[0].T * np.sqrt(150)
+    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 150), n_signals)
+    assert learnt.is_identity == is_identity
+    assert learnt.total == pytest.approx(np.exp(9.0) + (0 if is_identity else n_signals))
 
 
 def test_degrees_of_freedom_are_three_at_least():

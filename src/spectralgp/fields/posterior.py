@@ -464,8 +464,6 @@ def condition(
     >>> posterior.at(np.array([[0.5]])).mean.shape
     (1, 3)
     """
-    if not isinstance(prior, GraphGP):
-        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     return conditioned(prior, *_checked(prior, inputs, signals, carried), carried, roughly=roughly)
 
 
@@ -473,6 +471,8 @@ def _checked(
     prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None
 ) -> tuple[Array, Signals]:
     """Inputs and signals that a prior may be conditioned on."""
+    if not isinstance(prior, GraphGP):
+        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
     if (prior.carry is None) != (carried is None):
         raise ValueError(
@@ -574,8 +574,8 @@ def condition_shrunk(
     >>> 0 < posterior.prior.shrinkage.data_weight < 1
     True
     """
-    given, training = _checked(prior, inputs, signals, carried)
-    return conditioned_shrunk(prior, given, training, carried, learns_tails=learns_tails, roughly=roughly)
+    checked = _checked(prior, inputs, signals, carried)
+    return conditioned_shrunk(prior, *checked, carried, learns_tails=learns_tails, roughly=roughly)
 
 
 def conditioned_shrunk(
