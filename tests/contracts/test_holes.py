@@ -321,6 +321,16 @@ def test_samples_from_signals_with_holes():
     assert np.all(np.abs(centred.T @ centred / n_draws - covariance) < STANDARD_ERRORS * spreads)
 
 
+def test_variances_by_draws_have_an_error(monkeypatch):
+    """That of so many normal squares; none where the covariance is known."""
+    posterior, rows = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])), np.array([4, 1])
+    assert posterior.filled(rows).variance_error.tolist() == [0.0, 0.0]
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    drawn = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])).filled(rows)
+    expected = np.sqrt(2 / 64) * np.sqrt(np.mean(drawn.variance() ** 2, axis=1))
+    assert relative_error(drawn.variance_error, expected) < EXACT
+
+
 @pytest.mark.usefixtures("iterative")
 @pytest.mark.parametrize("most_given", [seeing.MOST_GIVEN, 0], ids=["given other signals", "given other entries"])
 def test_draws_stand_for_what_is_too_much_to_write_out(most_given, monkeypatch):

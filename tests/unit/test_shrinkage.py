@@ -25,7 +25,9 @@ from spectralgp.fields import (
     held_out_values,
     leave_one_out,
 )
+from spectralgp.fields import field as field_module
 from spectralgp.fields import posterior as posterior_module
+from spectralgp.fields import seen as seeing
 from spectralgp.fields.shrinkage import _misfit
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
@@ -452,6 +454,50 @@ def test_signals_together_are_a_product_in_their_order(kernel, order):
 
 
 @pytest.mark.slow
+def test_signals_together_must_be_few_enough_to_write_out(monkeypatch):
+    """Seven values of two signals; any number of one."""
+    field, some = shrunk_of(SIGNAL).at(NEW), np.where(SOME, FURTHER, np.nan)
+    monkeypatch.setattr(field_module, "MOST_CHAINED", 7)
+    expected = field.log_density(some)
+    monkeypatch.setattr(field_module, "MOST_CHAINED", 6)
+    with pytest.raises(ValueError, match="joint must be False for 7 values of signals with holes"):
+        field.log_density(some)
+    first = field.log_density(np.where([[True], [False], [False]], some, np.nan))
+    alone = field.log_density(some, joint=False)
+    assert first == pytest.approx(alone[0], rel=FORMULA)
+    assert alone[1] == 0.0
+    assert expected != pytest.approx(np.sum(alone), abs=1e-3)
+
+
+def test_what_draws_alone_tell_says_nothing_of_tails(monkeypatch):
+    some, prior = np.where(SOME, FURTHER, np.nan), shrunk_of(SIGNAL).prior
+    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
+    field = condition(prior, INPUTS, SIGNALS).at(NEW).given(some)
+    assert relative_error(field.variance(), replace(field, freedom=np.inf).variance()) < EXACT
+    densities = student.logpdf(FURTHER, prior.freedom, field.mean, field.std(True) * np.sqrt(1 - 2 / prior.freedom))
+    nodes = np.arange(N_NODES)
+    assert relative_error(field.value_log_densities(FURTHER, nodes), densities) < FORMULA
+    with pytest.raises(ValueError, match=r"values of signals with holes, whose joint covariance would be too large"):
+        field.log_density(FURTHER, joint=False)
+
+
+def test_signals_that_are_too_many_are_scaled_one_by_one(monkeypatch):
+    """Which takes from the covariance between them; fewer are scaled together: equation (18)."""
+    field = shrunk_of(SIGNAL).at(NEW).given(np.where(SOME, FURTHER, np.nan))
+    freedoms, factors = field._tails
+    first, random_state = np.random.default_rng(5), np.random.default_rng(5)
+    scales = np.sqrt((freedoms - 2) / first.chisquare(freedoms) * factors)[:, None]
+    expected = field.mean + scales * (
+        replace(field, freedom=np.inf).sample(1, first, include_noise=True)[0] - field.mean
+    )
+    monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size - 1)
+    assert relative_error(field.sample(1, random_state, include_noise=True)[0], expected) < FORMULA
+    monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size)
+    together = field.sample(1, np.random.default_rng(5), include_noise=True)[0]
+    assert relative_error(together[0], expected[0]) < FORMULA  # there is none before the first
+    assert relative_error(together[2], expected[2]) > 1e-3
+
+
 @every_kernel
 def test_draws_have_the_covariance_and_the_tails(kernel):
     posterior, n_draws = shrunk_of(kernel), 6_000
