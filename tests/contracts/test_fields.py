@@ -205,7 +205,7 @@ def test_diagonals_of_the_inverse(kind):
 def test_the_diagonal_of_the_inverse_by_probes():
     kind = KINDS["series"]
     expected = np.diag(np.linalg.inv(kind.dense)).reshape(kind.shape)
-    assert relative_error(kind.covariance.inverse_diagonal(), expected) < 0.5  # a preconditioner
+    assert relative_error(kind.covariance.inverse_diagonal(), expected) < 0.01  # a preconditioner
 
 
 @written_out
@@ -240,7 +240,10 @@ def test_a_quadrature_writes_nothing_out():
 
 @written_out
 def test_the_largest_eigenvalue_is_bounded(kind):
-    assert kind.covariance.largest >= np.linalg.eigvalsh(kind.dense)[-1] * (1 - kind.limit)
+    largest = np.linalg.eigvalsh(kind.dense)[-1]
+    assert largest * (1 - kind.limit) <= kind.covariance.largest < 10 * largest
+    if kind is KINDS["inputs, graph"]:  # whose modes are its eigenvectors
+        assert relative_error(kind.covariance.largest, largest) < kind.limit
 
 
 # Draws

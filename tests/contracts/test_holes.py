@@ -24,6 +24,7 @@ from spectralgp import (
     graph_gp,
 )
 from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
+from spectralgp.fields import posterior as posteriors
 from spectralgp.fields import seen as seeing
 from spectralgp.kernels import WithResidual
 from spectralgp.learning.expectations import CompletedHoles
@@ -213,6 +214,29 @@ def test_stochastic_evidence_of_one_hole_has_no_error():
     assert error < MASKED
 
 
+@pytest.mark.parametrize(("most", "n_draws"), [(2**18, 16), (10, 10), (3, 6)])
+def test_a_rough_completion_is_by_few_draws(most, n_draws, monkeypatch):
+    """As many as are affordable, between those of one that is passed and those of a rough one."""
+    signals, prior = holes(MASKS["50%"]), graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
+    monkeypatch.setattr(posteriors, "MOST_ROUGHLY_DRAWN", most * (signals.size if most < 2**18 else 1))
+    for conditioned in (condition, condition_shrunk):
+        rough, fine = (conditioned(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
+        assert (rough.most_deviations, rough.tolerance) == (n_draws, 1e-3)
+        assert (fine.most_deviations, fine.tolerance) == (Seen.most_deviations, Seen.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("mask", "roughly", "n_completions"), [("10%", False, 3), ("10%", True, 2), (None, False, 1), (None, True, 1)]
+)
+def test_a_covariance_is_learnt_once_from_every_completion(mask, roughly, n_completions, monkeypatch):
+    learn, learnt = posteriors._shrinkage, []
+    monkeypatch.setattr(posteriors, "_shrinkage", lambda plain: learnt.append(learn(plain)) or learnt[-1])
+    prior = graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
+    posterior = condition_shrunk(prior, INPUTS, SIGNALS if mask is None else holes(MASKS[mask]), roughly=roughly)
+    assert len(learnt) == n_completions
+    assert np.array_equal(posterior.prior.shrinkage.root, learnt[-1].root)
+
+
 @pytest.mark.usefixtures("iterative")
 @pytest.mark.parametrize("conditioned", [condition, condition_shrunk])
 def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(conditioned):
@@ -295,6 +319,16 @@ def test_samples_from_signals_with_holes():
     centred = draws - mean
     assert np.all(np.abs(centred.mean(axis=0)) < STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_draws))
     assert np.all(np.abs(centred.T @ centred / n_draws - covariance) < STANDARD_ERRORS * spreads)
+
+
+def test_variances_by_draws_have_an_error(monkeypatch):
+    """That of so many normal squares; none where the covariance is known."""
+    posterior, rows = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])), np.array([4, 1])
+    assert posterior.filled(rows).variance_error.tolist() == [0.0, 0.0]
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    drawn = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])).filled(rows)
+    expected = np.sqrt(2 / 64) * np.sqrt(np.mean(drawn.variance() ** 2, axis=1))
+    assert relative_error(drawn.variance_error, expected) < EXACT
 
 
 @pytest.mark.usefixtures("iterative")

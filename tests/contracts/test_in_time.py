@@ -13,6 +13,7 @@ from spectralgp import (
     Polynomial,
     Task,
     condition,
+    condition_shrunk,
     graph_gp,
     learn,
     leave_one_out,
@@ -166,14 +167,44 @@ def test_only_sums_of_matern_terms_of_one_column_are_filtered(kernel, n_columns,
     assert len(as_input_kernel(kernel).matern_terms(np.zeros((300, n_columns)))) == n_terms
 
 
-def test_shrunk_covariances_are_learnt_by_modes_until_signals_are_too_many(graph, monkeypatch):
+def test_roots_are_those_of_the_covariance_where_signals_have_nothing_for_themselves():
+    times, terms = signals(40)[0], as_input_kernel(KERNELS["sum"]).matern_terms(signals(40)[0])
+    rows, power = markov.rows_in_time(times[:, 0], terms), np.array([0.7, 0.0, 2.0])
+    units = np.eye(40)[:, :, None] * np.ones(3)
+    roots = rows.unload(rows.apply(rows.load(units), power, np.zeros(3), 0.5))
+    for mode, one in enumerate(power):
+        found = roots[:, :, mode].T @ roots[:, :, mode]
+        assert np.max(np.abs(found - one * KERNELS["sum"](times))) < 1e-8
+
+
+def test_the_last_two_filters_are_remembered():
+    rows = markov.rows_in_time(np.arange(5.0), as_input_kernel(KERNELS["1/2"]).matern_terms(np.zeros((5, 1))))
+    powers, own = np.array([[1.0], [2.0], [3.0]]), np.ones(1)
+    first, second = (rows.filter(power, own) for power in powers[:2])
+    assert rows.filter(powers[0], own) is first
+    rows.filter(powers[2], own)
+    assert rows.filter(powers[1], own) is second
+    assert rows.filter(powers[0], own) is not first
+
+
+def test_filters_take_over_where_signals_are_too_many_for_modes(graph):
     inputs, _ = signals()
     prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)
     assert isinstance(prior.rows(inputs), InTime)
-    assert isinstance(prior.rows(inputs, is_shrunk=True), Inputs)
+    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs)), Inputs)
+    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs) - 1), InTime)
     assert isinstance(prior.rows(inputs, amplitude=2.0), Inputs)
-    assert isinstance(prior.rows(inputs[:20]), Inputs)  # too few for filters to be cheaper
-    monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", len(inputs))
-    assert isinstance(prior.rows(inputs, is_shrunk=True), Inputs)
-    monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", len(inputs) - 1)
-    assert isinstance(prior.rows(inputs, is_shrunk=True), InTime)
+    assert isinstance(prior.rows(inputs, np.full(len(inputs), 2.0)), Inputs)
+    assert isinstance(prior.latent_covariance(inputs).rows, Inputs)
+    assert isinstance(prior.rows(inputs[:200]), InTime)
+    assert isinstance(prior.rows(inputs[:199]), Inputs)  # too few for filters to be cheaper
+
+
+def test_shrunk_covariances_are_learnt_by_modes_until_signals_are_too_many(graph, monkeypatch):
+    inputs, values = signals()
+    prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)
+    for most, kind in ((len(inputs), Inputs), (len(inputs) - 1, InTime)):
+        monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", most)
+        shrunk = condition_shrunk(prior, inputs, values)
+        assert isinstance(shrunk.covariance.rows, kind)
+        assert isinstance(shrunk.prior.rows(inputs), kind)  # so that a model that was loaded predicts the same

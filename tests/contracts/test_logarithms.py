@@ -55,6 +55,8 @@ def test_when_they_are_offered():
     assert not Logarithms.are_offered(rng.uniform(size=(50, 4)))
     assert not Logarithms.are_offered(20 - skew.clip(0, 20))  # skew the other way
     assert not Logarithms.are_offered(np.ones((5, 2)))
+    for n_rare, is_skew in ((27, True), (28, False)):  # ones among a hundred: a skewness of 1.04 and of 0.98
+        assert Logarithms.are_offered(np.repeat([1.0, 0.0], [n_rare, 100 - n_rare]).reshape(20, 5)) == is_skew
 
 
 def test_which_inputs_are_seen_as_logarithms():
@@ -111,6 +113,18 @@ def test_covariances_are_those_of_many_draws():
     assert np.linalg.eigvalsh(found)[0] > -1e-9 * np.max(found)
     variances = np.diag(covariance)[None]
     assert np.diag(found) == pytest.approx(LOGARITHMS.variance(MEANS, variances, variances)[0])
+
+
+def test_moments_of_values_that_are_not_cut_off_are_those_of_log_normal_ones():
+    wide = Logarithms(0.7, 30.0, np.empty(0, dtype=int), np.empty(0))
+    means, (first, second), noise = np.array([[9.0, 11.0]]), (0.9, 0.5), 0.2
+    covariance, noisy = np.array([[first, 0.35], [0.35, second]]), np.array([[first + noise, second + noise]])
+    expected = 0.7 * np.exp(means + noisy / 2)  # and less by the spread, which is what zero is seen as
+    assert oracle.relative_error(wide.mean(means, lambda: noisy, NOTHING), expected - 0.7) < FORMULA
+    variances = np.array([[first, second]])
+    assert oracle.relative_error(wide.variance(means, variances, noisy), expected**2 * np.expm1(variances)) < FORMULA
+    found = wide.covariance(means, covariance[None, :, None], noisy)[0, :, 0]
+    assert oracle.relative_error(found, np.outer(expected, expected) * np.expm1(covariance)) < FORMULA
 
 
 def test_a_wide_law_does_not_explode():

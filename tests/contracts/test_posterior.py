@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
-from spectralgp.fields import condition, graph_gp, leave_one_out
+from spectralgp.fields import condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.kernels import Diffusion
 from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
 
@@ -217,6 +217,15 @@ def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired
             ask()
 
 
+def test_a_contradiction_is_told_by_the_variances_themselves():
+    """Not by their size, which is a matter of units."""
+    prior = graph_gp(GRAPHS["random"], Diffusion(), "precomputed", 1e-9)
+    posterior = condition(prior, 1e-8 * K, np.random.default_rng(0).standard_normal((5, 7)))
+    assert np.all(posterior.at((1e-8 * K[:3], 1e-8 * K[:3, :3])).variance() > 0)
+    with pytest.raises(ValueError, match="got a predictive variance of -"):
+        posterior.at((1e-8 * K[:3], 1e-9 * K[:3, :3])).variance()
+
+
 @pytest.mark.parametrize("share", [-1e-10, -1e-9])
 def test_what_rounding_takes_from_a_test_covariance_is_forgiven(share):
     """New inputs that are those of training, seen without noise: nothing is left of them, or less by rounding."""
@@ -303,6 +312,7 @@ def test_doors_say_what_they_take():
     posterior = condition(prior, TRAINING, np.ones((5, 7)))
     for ask, kind, message in [
         (lambda: condition("prior", TRAINING, np.ones((5, 7))), TypeError, "prior must be a GraphGP; got str"),
+        (lambda: condition_shrunk(2, TRAINING, np.ones((5, 7))), TypeError, "prior must be a GraphGP; got int"),
         (
             lambda: condition(prior, np.full((5, 2), np.nan), np.ones((5, 7))),
             ValueError,
@@ -318,6 +328,11 @@ def test_doors_say_what_they_take():
     ]:
         with pytest.raises(kind, match=message):
             ask()
+
+
+def test_the_variance_of_inputs_is_the_mean_of_their_own():
+    posterior = condition(graph_gp(GRAPHS["random"], Diffusion(), DotProduct(0.5), 0.1), TRAINING, np.ones((5, 7)))
+    assert posterior.input_variance == pytest.approx(0.25 + np.mean(np.sum(TRAINING**2, axis=1)))
 
 
 def test_conditioning_copies_what_it_is_given():

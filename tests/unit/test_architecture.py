@@ -14,11 +14,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -372,6 +373,47 @@ def test_what_overrides_a_method_has_its_defaults():
                     assert found == {key: known[key] for key in found}, f"{kind.__name__}.{name}"
                     n_compared += len(found)
     assert n_compared > 60
+
+
+# nouns whose equality is not that of what they hold: kernels are values, whatever functions they are made of
+EQUAL_THOUGH = {
+    *("InputParts", "Compared", "Condition", "Parts", "Response", "Stacking", "Sum", "WithResidual"),
+}
+ALONE_THOUGH = {"Command", "FilterShape", "Info", "Joining", "Lanczos", "Moments", "Simple", "TableCommand"}
+CHANGING = {"Store"}  # which fills itself
+
+
+def holds_values(hint: Any) -> bool:
+    """Whether two of a type are equal where they are the same to the eye; arrays and functions are not."""
+    if get_origin(hint) in (Union, UnionType, tuple):
+        return all(holds_values(one) for one in get_args(hint) if one is not Ellipsis)
+    is_noun = is_dataclass(hint) and isinstance(hint, type)
+    return get_origin(hint) is Literal or hint in (int, float, str, bool, type(None)) or (is_noun and is_equal(hint))
+
+
+def is_equal(noun: type) -> bool:
+    return bool(vars(noun)["__dataclass_params__"].eq)
+
+
+def test_nouns_are_frozen_and_are_compared_by_value_where_all_that_they_hold_is():
+    """Equality of arrays is an array, so nouns that hold one are themselves alone, and may be keys."""
+    n_nouns = 0
+    for module in set(modules_of(PACKAGE)) - UNLOADED:
+        loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
+        for noun in vars(loaded).values():
+            if not isinstance(noun, type) or noun.__module__ != loaded.__name__ or not is_dataclass(noun):
+                continue
+            if "__dataclass_params__" not in vars(noun):
+                continue
+            n_nouns, name = n_nouns + 1, noun.__name__
+            assert vars(noun)["__dataclass_params__"].frozen == (name not in CHANGING), name
+            try:
+                hints = get_type_hints(noun)
+            except NameError:  # of a library that is loaded where it is used, whose tables are not values
+                hints = dict.fromkeys((field.name for field in fields(noun)), object)
+            expected = all(holds_values(hints[field.name]) for field in fields(noun))
+            assert is_equal(noun) == (name in EQUAL_THOUGH or (expected and name not in ALONE_THOUGH)), name
+    assert n_nouns > 200
 
 
 def test_every_public_method_is_documented_by_its_class_or_a_base():

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 import oracle
 from spectralgp import Diffusion, Graph, condition, condition_shrunk, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.fields import Inputs, LowRank, greedy_points
-from spectralgp.kernels import Independent, Learnt, Precomputed, Standardised
+from spectralgp.kernels import Independent, Learnt, NewInputs, Precomputed, Standardised
 from tolerances import EXACT, FORMULA
 
 WEIGHTS = oracle.random_weights(5, 3)
@@ -107,9 +107,22 @@ def test_signals_may_have_scales_and_means_an_amplitude():
     assert rows.rest == pytest.approx(np.mean(left / scales**2), rel=FORMULA)
     cross = KERNEL(NEW, INPUTS)
     expected_cross = dense_covariances()[1] / scales @ rows.vectors
-    assert oracle.relative_error(rows.weights(cross / scales), expected_cross) < FORMULA
+    found = rows.at(NewInputs.given(cross / scales), PRIOR.nodes.powers).weights
+    assert oracle.relative_error(found, expected_cross) < FORMULA
     doubled = LowRank.of(kernel, INPUTS, POINTS, amplitude=2.0)
     assert oracle.relative_error(doubled.values, 2 * PRIOR.rows(INPUTS).values) < FORMULA
+
+
+def test_modes_that_are_rounding_are_told_by_the_largest():
+    """In any units; where nothing varies there is no mode."""
+    rows = LowRank.of(Learnt(KERNEL), INPUTS, POINTS)
+    small = LowRank.of(Learnt(ConstantKernel(1.3e-16, "fixed") * RBF(1.5)), INPUTS, POINTS)
+    assert small.values.size == rows.values.size == 4
+    assert oracle.relative_error(small.values * 1e16, rows.values) < FORMULA
+    twice = LowRank.of(Learnt(KERNEL), np.vstack([INPUTS, INPUTS[:1]]), np.array([0, 3, 14]))
+    assert twice.values.size == 2
+    nothing = LowRank.of(Learnt(KERNEL), INPUTS, POINTS, amplitude=0.0)
+    assert (nothing.values.size, nothing.rest) == (0, 0.0)
 
 
 def test_holes_are_seen_through():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -75,6 +76,27 @@ def test_weights_ignore_what_all_models_have_in_common():
     np.testing.assert_allclose(stacking_weights(shifted), stacking_weights(log_densities), atol=1e-8)
 
 
+def test_values_count_beside_signals():
+    """As much as signals do, or by a weight of their own: as so many rows would."""
+    rng = np.random.default_rng(2)
+    signals, values = rng.standard_normal((5, 3)), 2 * rng.standard_normal((5, 4, 3))
+    rows = values.reshape(20, 3)
+    np.testing.assert_allclose(stacking_weights(signals, values), stacking_weights(np.vstack([signals, rows])))
+    thrice = stacking_weights(signals, values, value_weight=3.0)
+    np.testing.assert_allclose(thrice, stacking_weights(np.vstack([signals, rows, rows, rows])), atol=1e-8)
+    assert np.max(np.abs(thrice - stacking_weights(signals, values))) > 0.01
+
+
+def test_weights_that_are_negligible_are_none():
+    """Three models share each signal alike; with the first two as likely as e to one they get 0.5, 0.3 and 0.2."""
+    log_densities = np.log([[0.9, 0.05, 0.05]] * 5 + [[0.05, 0.9, 0.05]] * 3 + [[0.05, 0.05, 0.9]] * 2)
+    weights = stacking_weights(log_densities)
+    assert np.all(weights > 0.1)
+    kept = stacking_weights(log_densities, negligible=float(weights[1]) - 1e-6)
+    np.testing.assert_allclose(kept, [*(weights[:2] / weights[:2].sum()), 0.0])
+    assert stacking_weights(log_densities, negligible=0.9).tolist() == [1.0, 0.0, 0.0]  # the largest is kept always
+
+
 def test_one_model_has_all_the_weight():
     assert stacking_weights(np.array([[-1.0], [-2.0]])).tolist() == [1.0]
 
@@ -124,6 +146,20 @@ def test_log_density_is_that_of_the_mixture(mixture):
     assert oracle.relative_error(actual, expected) < FORMULA
     expected = logsumexp(alone, axis=0, b=WEIGHTS[:, None])
     assert oracle.relative_error(prediction.log_density(OBSERVED, joint=False), expected) < FORMULA
+
+
+def test_densities_of_single_values_are_those_of_the_mixture(mixture):
+    nodes = np.array([4, 0])
+    parts = [posterior.at(NEW) for posterior in mixture.posteriors]
+    alone = [norm.pdf(OBSERVED, part.mean, part.std(include_noise=True))[:, nodes] for part in parts]
+    found = mixture.at(NEW).value_log_densities(OBSERVED[:, nodes], nodes)
+    assert oracle.relative_error(found, np.log(np.tensordot(WEIGHTS, alone, axes=1))) < FORMULA
+
+
+def test_a_posterior_alone_is_all_of_itself(mixture):
+    first = mixture.posteriors[0]
+    assert first.parts == ((1.0, first),)
+    assert mixture.parts == tuple(zip(WEIGHTS, mixture.posteriors, strict=True))
 
 
 def test_samples_have_the_moments_of_the_mixture(mixture):

@@ -7,18 +7,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import multigammaln
 from scipy.stats import invwishart, multivariate_t
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
 from spectralgp import GraphGPRegressor
-from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
-from spectralgp.fields.shrinkage import _evidence
+from spectralgp.fields import (
+    Shrinkage,
+    condition,
+    condition_shrunk,
+    graph_gp,
+    held_out_densities,
+    held_out_values,
+    leave_one_out,
+)
+from spectralgp.fields import field as field_module
+from spectralgp.fields import posterior as posterior_module
+from spectralgp.fields import seen as seeing
+from spectralgp.fields.shrinkage import _misfit
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
+from spectralgp.signals import read_signals
 from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, MASKED, STANDARD_ERRORS
 
@@ -54,7 +67,7 @@ def test_the_covariance_is_the_mean_of_its_posterior(shape):
 
 
 @every_shape
-def test_the_evidence_is_a_product_of_predictions(shape):
+def test_the_evidence_is_a_product_of_predictions_and_stands_beside_a_prior(shape):
     """Starting from no signals at all, at a worth and a profile that are held."""
     rows = whitened(shape)
     n_signals, n_nodes = rows.shape
@@ -65,40 +78,113 @@ def test_the_evidence_is_a_product_of_predictions(shape):
     parts = [predictive(worth, scaled[:count]).logpdf(scaled[count]) for count in range(n_signals)]
     expected = np.sum(parts) - n_signals * np.sum(np.log(profile))
     root = rows if n_signals <= n_nodes else np.linalg.qr(rows, mode="r")
-    value, gradient = _evidence(x, root, design, n_signals)
+    value, gradient = _misfit(x, root, design, n_signals)
+    prior = -0.5 * np.sum(((x - [np.log(n_signals), 0, 0, 0]) / [1.5, 2.0, 2.0, 1.0]) ** 2)
     constant = -0.5 * n_signals * n_nodes * np.log(np.pi)
-    assert relative_error(value + constant, expected) < FORMULA
-    numerical = approx_fprime(x, lambda point: _evidence(point, root, design, n_signals)[0], 1e-6)
+    assert relative_error(constant - value, expected + prior) < FORMULA
+    numerical = approx_fprime(x, lambda point: _misfit(point, root, design, n_signals)[0], 1e-6)
     assert relative_error(gradient, numerical) < GRADIENT
 
 
 def test_one_node_is_known_by_hand():
     """A Student t with the evidence of an inverse gamma."""
-    value, _ = _evidence(np.array([0.0, 0.0, 0.0, 0.0]), np.array([[2.0]]), np.array([[1.0, -1.0, 1.0]]), 1)
+    value, _ = _misfit(np.array([0.0, 0.0, 0.0, 0.0]), np.array([[2.0]]), np.array([[1.0, -1.0, 1.0]]), 1)
     by_hand = multigammaln(2.0, 1) - multigammaln(1.5, 1) - 2.0 * np.log(1 + 4)
-    assert abs(value - by_hand) < EXACT
+    assert abs(value + by_hand) < EXACT
 
 
 def test_the_share_of_the_signals_grows_where_the_graph_is_wrong():
     positions, rng = np.linspace(0, 1, 8), np.random.default_rng(0)
     right = rng.standard_normal((40, 8))
     wrong = right @ (np.eye(8) + 1.5 * np.eye(8)[::-1])
-    assert Shrinkage.learnt(right, positions).data_weight < 0.2
-    assert Shrinkage.learnt(wrong, positions).data_weight > 0.6
+    assert Shrinkage.learnt(right, positions, 40).data_weight < 0.2
+    assert Shrinkage.learnt(wrong, positions, 40).data_weight > 0.6
 
 
 def test_a_profile_corrects_wrong_powers():
     positions, rng = np.linspace(0, 1, 30), np.random.default_rng(0)
     true = np.exp(1.0 - 2 * positions)
-    learnt = Shrinkage.learnt(rng.standard_normal((60, 30)) * true, positions)
+    learnt = Shrinkage.learnt(rng.standard_normal((60, 30)) * true, positions, 60)
     assert np.max(np.abs(np.log(learnt.profile / true))) < 0.15
+
+
+@every_shape
+def test_lengths_and_variances_are_those_of_the_covariance(shape):
+    rows, rng, worth, n_signals = whitened(shape), np.random.default_rng(1), 1.7, 11
+    n_nodes = rows.shape[1]
+    shrinkage = Shrinkage(worth, rows, np.ones(n_nodes), n_signals)
+    covariance = (worth * np.eye(n_nodes) + rows.T @ rows) / (worth + n_signals)
+    errors, vectors = rng.standard_normal((4, n_nodes)), rng.standard_normal((3, n_nodes))
+    lengths, log_determinant = shrinkage.lengths(errors)
+    assert relative_error(lengths, np.sum(errors * np.linalg.solve(covariance, errors.T).T, axis=1)) < FORMULA
+    assert relative_error(log_determinant, np.linalg.slogdet(covariance)[1]) < FORMULA
+    assert relative_error(shrinkage.diagonal(vectors), np.diag(vectors @ covariance @ vectors.T)) < FORMULA
+    assert shrinkage.data_weight == pytest.approx(11 / 12.7)
+
+
+def test_a_share_that_is_taken_out_leaves_the_covariance_of_the_others():
+    """Where the whitened error of a signal is its row, and no more than nearly all of it is its own."""
+    rows, worth = whitened("few signals"), 3.0
+    whole, others = (Shrinkage(worth, own, np.ones(9), len(own)) for own in (rows, rows[1:]))
+    (own,), log_whole = whole.lengths(rows[:1])
+    (expected,), log_others = others.lengths(rows[:1])
+    (length,), (gained,) = whole.left_out(np.array([own]))
+    assert relative_error(length, expected) < FORMULA
+    assert relative_error(log_whole + gained, log_others) < FORMULA
+    most, _ = whole.left_out(np.array([1e9]))
+    assert relative_error(most, [(worth + 5 - 1) * 0.999 / 0.001]) < FORMULA
+    identity = Shrinkage(worth, np.empty((0, 9)), np.ones(9), 0)
+    assert [one.tolist() for one in identity.left_out(np.array([2.5, 7.0]))] == [[2.5, 7.0], [0.0, 0.0]]
+
+
+def test_what_is_learnt_is_bounded():
+    """White signals, of which the graph's model says all, and one direction alone; nothing at all, and far too much."""
+    rng, positions = np.random.default_rng(0), np.linspace(0, 1, 5)
+    white = Shrinkage.learnt(rng.standard_normal((500, 100)), np.linspace(0, 1, 100), 500)
+    assert np.log(white.worth) == pytest.approx(9.0)
+    one = Shrinkage.learnt(np.outer(rng.standard_normal(20), 50 * rng.standard_normal(5)), positions, 20)
+    assert np.log(one.worth) == pytest.approx(-3.0)
+    for size, sign in ((0.0, -1.0), (1e5, 1.0)):
+        profile = Shrinkage.learnt(size * rng.standard_normal((50, 20)), np.linspace(0, 1, 20), 50).profile
+        coefficients = np.polynomial.chebyshev.chebfit(np.linspace(-1, 1, 20), 2 * np.log(profile), 2)
+        np.testing.assert_allclose(coefficients, [8 * sign, 0.0, -8 * sign], atol=1e-4)
+
+
+@every_shape
+def test_the_highest_evidence_is_found_to_a_thousandth_of_a_nat_a_step(shape):
+    rows = whitened(shape)
+    n_signals, n_nodes = rows.shape
+    learnt, points = Shrinkage.learnt(rows, np.linspace(0, 1, n_nodes), n_signals), np.linspace(-1, 1, n_nodes)
+    design, chebyshev = np.polynomial.chebyshev.chebvander(points, 2), np.polynomial.chebyshev
+    found = np.array([np.log(learnt.worth), *chebyshev.chebfit(points, 2 * np.log(learnt.profile), 2)])
+    best = minimize(_misfit, found, (rows, design, n_signals), jac=True, method="BFGS", options={"gtol": 1e-8})
+    assert 0 <= _misfit(found, rows, design, n_signals)[0] - best.fun < 3e-3
+
+
+@pytest.mark.parametrize(("n_signals", "is_identity"), [(81, True), (82, False)])
+def test_signals_of_less_than_a_hundredth_of_the_weight_are_left_out(n_signals, is_identity):
+    """White ones, of which the graph is worth as many as it may be: e^9 or 8103."""
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((150, n_signals)))[0].T * np.sqrt(150)
+    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 150), n_signals)
+    assert learnt.is_identity == is_identity
+    assert learnt.total == pytest.approx(np.exp(9.0) + (0 if is_identity else n_signals))
+
+
+def test_degrees_of_freedom_are_three_at_least():
+    """Where the covariance itself has no more than that, too."""
+    nothing = Shrinkage(0.4, np.empty((0, 6)), np.ones(6), 0)
+    wild = nothing.with_freedom(np.array([80.0, 0.1]), np.array([6, 6]), np.ones(2))
+    assert wild.freedom == pytest.approx(3.0, rel=2e-3)
+    several = Shrinkage(30.0, whitened("many signals"), np.ones(6), 20)
+    none = several.with_freedom(np.empty(0), np.empty(0), np.empty(0))
+    assert none.freedom == pytest.approx(30.0 + 20 + 2, rel=1e-3)
 
 
 def test_more_rows_than_signals_are_summed_up():
     """Any rows whose products are those of the signals stand for them."""
     positions, rows = np.linspace(0, 1, 6), whitened("many signals")
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((31, 20)))[0]
-    plain, turned = Shrinkage.learnt(rows, positions), Shrinkage.learnt(turn @ rows, positions, 20)
+    plain, turned = Shrinkage.learnt(rows, positions, 20), Shrinkage.learnt(turn @ rows, positions, 20)
     assert turned.n_signals == 20
     assert relative_error(turned.worth, plain.worth) < MASKED
     assert relative_error(turned.root_of_mean, plain.root_of_mean) < MASKED
@@ -107,7 +193,7 @@ def test_more_rows_than_signals_are_summed_up():
 def test_signals_that_say_next_to_nothing_are_left_out():
     """Few of them on many nodes, white already: the profile alone is learnt."""
     rows = np.random.default_rng(0).standard_normal((4, 2_000)) * 2.0
-    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 2_000))
+    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 2_000), 4)
     assert learnt.is_identity
     assert learnt.data_weight == 0
     assert np.max(np.abs(np.log(learnt.profile / 2.0))) < 0.2
@@ -194,6 +280,57 @@ def test_the_covariance_is_what_it_says(kernel):
     assert relative_error(covariance.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
     assert relative_error(posterior.log_evidence(), oracle.log_density(SIGNALS.ravel(), 0.0, matrix)) < FORMULA
     assert 0 < posterior.prior.shrinkage.data_weight < 1
+
+
+@every_kernel
+def test_it_is_learnt_from_whitened_signals_at_their_frequencies(kernel):
+    """Each divided by a root of its covariance with the others, frequency by frequency: here, that of its modes."""
+    learnt = shrunk_of(kernel).prior.shrinkage
+    eigenvalues, vectors = np.linalg.eigh(oracle.laplacian(GRAPH.weights.toarray(), "combinatorial", scaled=True))
+    values, modes = np.linalg.eigh(RBF(1.0)(INPUTS))
+    variances = np.multiply.outer(values, kernel.power(eigenvalues)) + kernel.residual_power(eigenvalues) + NOISE
+    expected = Shrinkage.learnt(modes.T @ SIGNALS @ vectors / np.sqrt(variances), eigenvalues, N_SIGNALS)
+    assert relative_error(learnt.worth, expected.worth) < MASKED
+    assert relative_error(learnt.profile, expected.profile) < MASKED
+
+
+@every_kernel
+def test_signals_held_out_have_the_law_of_the_graphs_model_and_the_covariance_of_its_errors(kernel):
+    """Their frequencies have its deviations times the profile, and tails by leaving out the others in the same way."""
+    prior, nodes, rows = prior_of(kernel), np.array([4, 1]), np.arange(N_SIGNALS + len(NEW))
+    signals = np.vstack([SIGNALS, FURTHER]) * np.linspace(0.5, 3.0, N_NODES) + 7.0
+    kept, others = read_signals(signals, "global", "node").fold(rows[:N_SIGNALS], rows[N_SIGNALS:])
+    plain = condition(prior, INPUTS, kept)
+    prediction = plain.given(prior.input_kernel.at(INPUTS, NEW), NEW)
+    shrinkage, divisor = posterior_module._shrinkage(plain), kept.units.divisor
+    vectors, n_nodes = prior.spectrum.eigenvectors, N_NODES
+    shared = (shrinkage.worth * np.eye(n_nodes) + shrinkage.root.T @ shrinkage.root) / shrinkage.total
+    together = np.kron(RBF(1.0)(INPUTS), prior.node_covariance())
+    residual = prior.graph_kernel.residual_power(prior.spectrum.eigenvalues) + NOISE
+    together += np.kron(np.eye(N_SIGNALS), (vectors * residual) @ vectors.T)
+    lengths, entries = [], np.arange(together.shape[0])
+    for own in entries.reshape(N_SIGNALS, n_nodes):
+        known = np.setdiff1d(entries, own)
+        mean, covariance = oracle.condition(together, known, kept.values.ravel()[known], own)
+        roots = np.sqrt(np.diag(vectors.T @ covariance @ vectors)) * shrinkage.profile
+        lengths.append(_length(shared, (kept.values.ravel()[own] - mean) @ vectors / roots))
+    by_hand = shrinkage.with_freedom(np.array(lengths), np.full(N_SIGNALS, n_nodes), np.ones(N_SIGNALS))
+    found_means, stds, freedom = held_out_values(plain, prediction, nodes)
+    assert relative_error(freedom, by_hand.freedom) < MASKED
+    logs, values, errors = held_out_densities(plain, prediction, others, nodes)
+    shape = (freedom - 2) / freedom
+    for index, covariance in enumerate(prediction.node_covariance(include_noise=True)):
+        roots = np.sqrt(np.diag(vectors.T @ (covariance / np.outer(divisor, divisor)) @ vectors)) * shrinkage.profile
+        turned = vectors * roots
+        law = turned @ shared @ turned.T * np.outer(divisor, divisor)
+        mean, signal = prediction.mean[index], signals[N_SIGNALS + index]
+        assert relative_error(logs[index], multivariate_t(mean, law * shape, df=freedom).logpdf(signal)) < FORMULA
+        deviations = np.sqrt(np.diag(law))[nodes]
+        expected = student.logpdf(signal[nodes], freedom, mean[nodes], deviations * np.sqrt(shape))
+        assert relative_error(values[index], expected) < FORMULA
+        assert relative_error(errors[index], (signal - mean)[nodes]) < FORMULA
+        assert relative_error(found_means[index], mean[nodes]) < FORMULA
+        assert relative_error(stds[index], deviations) < FORMULA
 
 
 @every_kernel
@@ -317,6 +454,50 @@ def test_signals_together_are_a_product_in_their_order(kernel, order):
 
 
 @pytest.mark.slow
+def test_signals_together_must_be_few_enough_to_write_out(monkeypatch):
+    """Seven values of two signals; any number of one."""
+    field, some = shrunk_of(SIGNAL).at(NEW), np.where(SOME, FURTHER, np.nan)
+    monkeypatch.setattr(field_module, "MOST_CHAINED", 7)
+    expected = field.log_density(some)
+    monkeypatch.setattr(field_module, "MOST_CHAINED", 6)
+    with pytest.raises(ValueError, match="joint must be False for 7 values of signals with holes"):
+        field.log_density(some)
+    first = field.log_density(np.where([[True], [False], [False]], some, np.nan))
+    alone = field.log_density(some, joint=False)
+    assert first == pytest.approx(alone[0], rel=FORMULA)
+    assert alone[1] == 0.0
+    assert expected != pytest.approx(np.sum(alone), abs=1e-3)
+
+
+def test_what_draws_alone_tell_says_nothing_of_tails(monkeypatch):
+    some, prior = np.where(SOME, FURTHER, np.nan), shrunk_of(SIGNAL).prior
+    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
+    field = condition(prior, INPUTS, SIGNALS).at(NEW).given(some)
+    assert relative_error(field.variance(), replace(field, freedom=np.inf).variance()) < EXACT
+    densities = student.logpdf(FURTHER, prior.freedom, field.mean, field.std(True) * np.sqrt(1 - 2 / prior.freedom))
+    nodes = np.arange(N_NODES)
+    assert relative_error(field.value_log_densities(FURTHER, nodes), densities) < FORMULA
+    with pytest.raises(ValueError, match=r"values of signals with holes, whose joint covariance would be too large"):
+        field.log_density(FURTHER, joint=False)
+
+
+def test_signals_that_are_too_many_are_scaled_one_by_one(monkeypatch):
+    """Which takes from the covariance between them; fewer are scaled together: equation (18)."""
+    field = shrunk_of(SIGNAL).at(NEW).given(np.where(SOME, FURTHER, np.nan))
+    freedoms, factors = field._tails
+    first, random_state = np.random.default_rng(5), np.random.default_rng(5)
+    scales = np.sqrt((freedoms - 2) / first.chisquare(freedoms) * factors)[:, None]
+    expected = field.mean + scales * (
+        replace(field, freedom=np.inf).sample(1, first, include_noise=True)[0] - field.mean
+    )
+    monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size - 1)
+    assert relative_error(field.sample(1, random_state, include_noise=True)[0], expected) < FORMULA
+    monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size)
+    together = field.sample(1, np.random.default_rng(5), include_noise=True)[0]
+    assert relative_error(together[0], expected[0]) < FORMULA  # there is none before the first
+    assert relative_error(together[2], expected[2]) > 1e-3
+
+
 @every_kernel
 def test_draws_have_the_covariance_and_the_tails(kernel):
     posterior, n_draws = shrunk_of(kernel), 6_000

@@ -81,6 +81,28 @@ def test_predictions_and_evidence_are_those_of_dense_algebra(scale, carries):
     np.testing.assert_allclose(given.values[:, 2:], expected[:, 2:], rtol=1e-8)
 
 
+def test_new_signals_join_those_with_holes_in_their_scales():
+    """What inputs carry over is in the units of each signal; a new one has the scale one."""
+    inputs, values, scales = data()
+    values[2, 1] = values[4, 3] = np.nan
+    prior, (new, further) = prior_of(True), (one[:3] for one in data(1)[:2])
+    further[:, 2:] = np.nan
+    carried = CarryColumns.of(np.arange(N_NODES), inputs)
+    signals = read_signals(values, "global", "node").scaled_by_signal(scales)
+    units, everything = signals.units, np.vstack([inputs, new])
+    together, _ = dense(prior, everything, np.append(scales, np.ones(3)), units)
+    centre = mean_of(prior, carried, everything, units).ravel()
+    known = np.vstack([values, further]).ravel()
+    seen, hidden = np.isfinite(known), np.arange(known.size) >= values.size
+    hidden &= ~seen
+    among, across = together[np.ix_(seen, seen)], together[np.ix_(hidden, seen)]
+    expected = centre[hidden] + across @ np.linalg.solve(among, (known - centre)[seen])
+    given = condition(prior, inputs, signals, carried).at(new).given(further)
+    np.testing.assert_allclose(given.values[:, 2:].ravel(), expected, rtol=1e-8)
+    covariance = together[np.ix_(hidden, hidden)] - across @ np.linalg.solve(among, across.T)
+    np.testing.assert_allclose(given.values_variance()[:, 2:].ravel(), np.diag(covariance), rtol=1e-8)
+
+
 def test_training_signals_filled_in_are_those_of_dense_algebra():
     inputs, values, scales = data()
     values[2, 1] = values[4, 3] = np.nan

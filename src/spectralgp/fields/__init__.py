@@ -5,7 +5,6 @@ from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.fields.logarithms import Logarithms
 from spectralgp.fields.low_rank import LowRank, greedy_points
 from spectralgp.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
 from spectralgp.fields.posterior import (
@@ -14,6 +13,8 @@ from spectralgp.fields.posterior import (
     Posterior,
     condition,
     condition_shrunk,
+    conditioned,
+    conditioned_shrunk,
     graph_gp,
     held_out_densities,
     held_out_values,
@@ -23,7 +24,7 @@ from spectralgp.fields.posterior import (
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.fields.sites import Observations, ObservedBy, Sites, find_sites
-from spectralgp.fields.transformed import Changes, Transformation
+from spectralgp.fields.transformed import Changes, Logarithms, Transformation
 
 __all__ = [
     "By",
@@ -56,6 +57,8 @@ __all__ = [
     "condition",
     "condition_latent",
     "condition_shrunk",
+    "conditioned",
+    "conditioned_shrunk",
     "find_sites",
     "graph_gp",
     "greedy_points",

@@ -35,7 +35,7 @@ class LeftOut:
     lengths: Array  # e^T C^-1 e of every error, with the covariance of a signal of its scale
     logs: Array  # log |C|, of a new signal
     variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
-    stretch: Array | float = 1.0  # by which lengths are longer with the covariance of a new signal
+    stretch: Array  # by which lengths are longer with the covariance of a new signal
 
 
 class Distribution(ABC):
@@ -270,7 +270,7 @@ class Modal(Covariance):
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
-        return self._precisions @ np.square(self.dual).T
+        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """``B diag((C_j)_nn') B^T``."""
@@ -307,7 +307,7 @@ class Modal(Covariance):
 
     def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions, scales = self._precisions, signals.units.signal_scales
+        precisions, scales = rows.diagonal(*powers, inverse=True), signals.units.signal_scales
         if errors is None:
             errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
             if shares:
@@ -315,7 +315,7 @@ class Modal(Covariance):
                 sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
                 errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
-        stretch: Array | float = 1.0
+        stretch = np.ones(len(lengths))
         if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
             precisions = 1 / (1 / precisions - (1 - scales[:, None] ** -2.0) * powers[1])
             stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
@@ -472,7 +472,8 @@ class Series(Covariance):
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
         found = variances(basis.eigenvalues)
         lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
-        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
+        diagonals = partial(basis.diagonals, variances)
+        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths)))
 
     def variances_at(self, eigenvalues: Array) -> Array:
         return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)
@@ -543,19 +544,14 @@ class Evidence:
     data: SpectralData  # signals in both eigenbases, Z = U^T Y V, or their energies there
 
     @cached_property
-    def variances(self) -> Array:
-        """``D``."""
-        return self.rows.variances(self.power, self.own)
-
-    @cached_property
     def precisions(self) -> Array:
         """``1 / D``."""
-        return 1 / self.variances
+        return 1 / self.rows.variances(self.power, self.own)
 
     @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (26)."""
-        logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
+        logs = -float(np.sum(np.log(self.precisions) @ self.data.multiplicities))
         length = float(np.vdot(self.data.energies, self.precisions))
         return -0.5 * (logs + length + self.data.n_observations * float(np.log(2 * np.pi)))
 

@@ -136,7 +136,7 @@ class NoisyNodes(Nodes):
     noise_variance: float
 
     @property
-    def basis(self) -> Spectrum:
+    def basis(self) -> Spectrum:  # type: ignore[override]
         return self.nodes.basis
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:

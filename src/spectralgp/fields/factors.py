@@ -146,11 +146,7 @@ class Inputs(Rows):
         return [Modes(values, self.modes.vectors) for values in weights.T @ (1 / self.variances(power, own)).T]
 
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, powers)
-
-    def weights(self, cross: Array) -> Array:
-        """``W^T = k(X*, X) U``, shape (n_inputs, n_signals)."""
-        return np.asarray(cross @ self.modes.vectors)
+        return LeftOfInputs(self, new, powers, new.cross @ self.modes.vectors)
 
     def reached_by(self, bank: FilterBank) -> Filters:
         """Filters from the coordinates of the modes, which are all that there are."""
@@ -169,11 +165,7 @@ class LeftOfInputs(Left):
     rows: Any  # of the known signals: `Inputs`, or `LowRank`
     new: NewInputs
     powers: PowersOfEigenvalues
-
-    @cached_property
-    def _weights(self) -> Array:
-        """``W^T``, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)."""
-        return np.asarray(self.rows.weights(self.new.cross))
+    weights: Array  # W^T, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return np.asarray(1 / self.rows.variances(*self.powers(eigenvalues)))
@@ -182,27 +174,26 @@ class LeftOfInputs(Left):
     def reach(self) -> Filters:
         """``gamma W^T / D``."""
         after: Callable[[Array], Array] = lambda eigenvalues: self.powers(eigenvalues)[0][None]  # noqa: E731
-        found: Filters = self.rows.reached_by(FilterBank(self._precisions, self._weights, after))
+        found: Filters = self.rows.reached_by(FilterBank(self._precisions, self.weights, after))
         return found
 
     def variances(self, eigenvalues: Array) -> Array:
         """``gamma k(x*, x*) - gamma^2 sum_i W_i^2 / D_i``."""
         power = self.powers(eigenvalues)[0]
         prior = np.multiply.outer(self.new.variances, power)
-        left = prior - power**2 * (np.square(self._weights) @ self._precisions(eigenvalues))
-        smallest = float(np.min(left, initial=0.0))
-        if smallest < -CONTRADICTION * float(np.max(prior, initial=0.0)):
+        left = prior - power**2 * (np.square(self.weights) @ self._precisions(eigenvalues))
+        if np.any(left < -CONTRADICTION * np.max(prior, initial=0.0)):
             raise ValueError(
                 "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
-                f"variance of {smallest:.3g}. Check that both come from one kernel."
+                f"variance of {np.min(left):.3g}. Check that both come from one kernel."
             )
         return np.maximum(left, 0.0)  # removes rounding
 
     def covariances(self, eigenvalues: Array) -> Array:
         self.variances(eigenvalues)  # raises where covariances contradict each other
         power = self.powers(eigenvalues)[0][:, None, None]
-        scaled = self._weights[None] * self._precisions(eigenvalues).T[:, None, :]
-        return power * self.new.covariance - power**2 * (scaled @ self._weights.T)
+        scaled = self.weights[None] * self._precisions(eigenvalues).T[:, None, :]
+        return power * self.new.covariance - power**2 * (scaled @ self.weights.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,23 +257,15 @@ class Nodes(ABC):
     """
 
     noise_variance: float
-
-    @property
-    @abstractmethod
-    def basis(self) -> Spectrum:
-        """Where both are diagonal."""
+    basis: Spectrum  # where both are diagonal
 
     @abstractmethod
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``p`` and ``r``, the diagonals of ``G`` and ``H``."""
 
-    def power(self, eigenvalues: Array) -> Array:
-        """Diagonal of ``G``."""
-        return self.powers(eigenvalues)[0]
-
     def response(self, eigenvalues: Array) -> Array:
-        """A root of `power`, of either sign."""
-        return np.sqrt(self.power(eigenvalues))
+        """A root of ``p``, of either sign."""
+        return np.sqrt(self.powers(eigenvalues)[0])
 
     @abstractmethod
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
@@ -293,15 +276,9 @@ class Nodes(ABC):
 class GraphNodes(Nodes):
     """The graph's model: filters on its spectrum, and white noise."""
 
-    spectrum: Spectrum
+    basis: Spectrum  # of the kernel
     kernel: GraphKernel  # with a residual where there is one
     noise_variance: float
-
-    __getstate__ = without_caches
-
-    @cached_property
-    def basis(self) -> Spectrum:
-        return self.kernel.basis(self.spectrum)
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``gamma`` and ``eta + sigma^2``."""
@@ -336,42 +313,38 @@ class ShrunkNodes(Nodes):
 
     graph: GraphNodes
     shrinkage: Shrinkage
+    basis: ExactSpectrum  # B
+    power: Array  # the diagonal of G in it
+    factor: Array  # Cholesky factor of D_h R D_h; its diagonal where it has nothing else
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With the basis, which took an eigendecomposition, and nothing else that was computed."""
-        return {**without_caches(self), "_turned": self._turned}
+    __getstate__ = without_caches
 
-    @cached_property
-    def _turned(self) -> tuple[Array, ExactSpectrum, Array]:
-        """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``; its diagonal where it has nothing else."""
-        graph, spectrum = self.graph, self.graph.basis
-        eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
-        vectors = spectrum.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
-        power, own = graph.powers(eigenvalues)
+    @classmethod
+    def of(cls, graph: GraphNodes, shrinkage: Shrinkage) -> ShrunkNodes:
+        """The basis by one eigendecomposition."""
+        profile = shrinkage.profile
+        vectors = graph.basis.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
+        power, own = graph.powers(graph.basis.eigenvalues)
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
-        if self.shrinkage.is_identity:
-            return np.square(ratios), oblique(self.graph.spectrum, vectors * scales, vectors / scales), scales
-        root = self.shrinkage.root_of_mean
+        if shrinkage.is_identity:
+            basis = oblique(graph.basis, vectors * scales, vectors / scales)
+            return cls(graph, shrinkage, basis, np.square(ratios), scales)
+        root = shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
         turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
         power, directions = np.linalg.eigh(turned @ turned.T)
         factor = scales[:, None] * root
         dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
-        basis = oblique(self.graph.spectrum, vectors @ (factor @ directions), vectors @ dual)
-        return np.maximum(power, 0.0), basis, factor
-
-    @property
-    def basis(self) -> ExactSpectrum:
-        return self._turned[1]
+        basis = oblique(graph.basis, vectors @ (factor @ directions), vectors @ dual)
+        return cls(graph, shrinkage, basis, np.maximum(power, 0.0), factor)
 
     @cached_property
     def _rest(self) -> tuple[Array, Array | None]:
         """Eigenvalues and eigenvectors of ``H``, in the graph's basis; None where they are those."""
-        factor = self._turned[2]
         if self.shrinkage.is_identity:
-            return np.square(factor), None
-        values, axes = np.linalg.eigh(factor @ factor.T)
+            return np.square(self.factor), None
+        values, axes = np.linalg.eigh(self.factor @ self.factor.T)
         return values, axes
 
     @cached_property
@@ -380,7 +353,7 @@ class ShrunkNodes(Nodes):
         return min(self.graph.noise_variance, LARGEST_NOISE * float(np.min(self._rest[0])))
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
-        return self._turned[0], np.ones(self._turned[0].size)
+        return self.power, np.ones(self.power.size)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """By a root of ``H - noise`` over the nodes."""
@@ -388,6 +361,6 @@ class ShrunkNodes(Nodes):
         white = random_state.standard_normal((n_signals, values.size))
         drawn = white * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
         if axes is None:
-            return drawn / self._turned[2]
+            return drawn / self.factor
         vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
         return self.basis.load(drawn @ axes.T @ vectors.T)

@@ -139,14 +139,14 @@ class Levels:
 
     @cached_property
     def _solved(self) -> Array:
-        """``Q B``, shape (n_levels, n_signals, n_nodes)."""
+        """``Q B``, shape (n_levels, n_signals, n_nodes); zero where nothing was observed."""
         return self.seen.solve(self._columns)
 
     @cached_property
     def _factor(self) -> Array:
         """Lower Cholesky factor of ``P``."""
-        precision = np.tensordot(self._solved, np.where(self.seen.observed, self._columns, 0.0), axes=((1, 2), (1, 2)))
-        return cholesky(0.5 * (precision + precision.T) + np.diag(1 / self.variances), lower=True, check_finite=False)
+        precision = np.tensordot(self._solved, self._columns, axes=((1, 2), (1, 2)))
+        return cholesky(precision + np.diag(1 / self.variances), lower=True, check_finite=False)
 
     def _whitened(self, columns: Array) -> Array:
         flat = columns.reshape(self.nodes.size, -1)
@@ -160,7 +160,7 @@ class Levels:
     @cached_property
     def _weights(self) -> Array:
         """Means of the levels, in the units of `deviations`."""
-        return np.tensordot(self.less, np.where(self.seen.observed, self.seen.values, 0.0), axes=2)
+        return np.tensordot(self.less, self.seen.values, axes=2)
 
     @cached_property
     def deviations(self) -> Array:
@@ -353,11 +353,6 @@ class Field(Predictive):
         return np.asarray(on_host(self.units.divisor))
 
     @property
-    def _divisors(self) -> Array:
-        """What every value shown was divided by."""
-        return np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
-
-    @property
     def variance_error(self) -> Array:
         if self.seen is None:
             return self._diagonal[1] * np.sqrt(np.mean(self._divisor**4))
@@ -365,7 +360,7 @@ class Field(Predictive):
             return np.zeros(self.n_signals)
         return np.sqrt(2 / self.seen.n_draws * np.mean(np.square(self.variance()), axis=1))
 
-    def _between(self, number: int, other: int, include_noise: bool, with_levels: bool = True) -> Array:
+    def _between(self, number: int, other: int, include_noise: bool) -> Array:
         """Covariance between the nodes of two of the signals shown; levels are common to all of them."""
         row, across = int(self._rows[number]), int(self._rows[other])
         if self.seen is None:
@@ -378,12 +373,12 @@ class Field(Predictive):
             covariance[np.diag_indices_from(covariance)] += noise
         if self.mean_deviations is not None:
             covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
-        scales, divisors = np.sqrt(self._tails[1]), self._divisors
+        scales, divisors = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
         covariance = covariance * (scales[number] * scales[other])
-        if with_levels and self._levels is not None:
+        if self._levels is not None:
             covariance = covariance + self._levels.deviations[:, row].T @ self._levels.deviations[:, across]
         covariance = covariance * np.multiply.outer(divisors[number], divisors[other])
-        if with_levels and self._level_variances is not None:
+        if self._level_variances is not None:
             covariance = covariance + np.diag(self._level_variances)
         return np.asarray(covariance)
 
@@ -391,11 +386,8 @@ class Field(Predictive):
         return np.stack([self._between(one, one, include_noise) for one in range(self.n_signals)])
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        return self._joint_covariance(include_noise)
-
-    def _joint_covariance(self, include_noise: bool, with_levels: bool = True) -> Array:
         numbers = range(self.n_signals)
-        blocks = [[self._between(one, other, include_noise, with_levels) for other in numbers] for one in numbers]
+        blocks = [[self._between(one, other, include_noise) for other in numbers] for one in numbers]
         return np.array(blocks).transpose(0, 2, 1, 3)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
@@ -404,12 +396,13 @@ class Field(Predictive):
 
     def _drawn(self, random_state: np.random.Generator, include_noise: bool) -> Any:
         (freedom, factors), is_t = self._tails, np.isfinite(self.freedom)
-        scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else 1.0
+        scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else None
         at_nodes = (lambda drawn: drawn) if self.covariance.is_written_out else self.covariance.basis.unload
         signal: Any
-        noise: Any = 0.0
+        noise: Any = None
         if self.seen is not None:
-            signal = self.seen.signal_draws(1, random_state)[0][self._rows]
+            (whole,) = self.seen.signal_draws(1, random_state)
+            signal = whole[self._rows]
         else:
             signal = at_nodes(self.covariance.draw_signal(random_state))
             if self.mean_deviations is not None:
@@ -448,10 +441,9 @@ class Field(Predictive):
     @cached_property
     def _joint_factor(self) -> Array:
         """Cholesky factor of the normal covariance of all signals with noise, centred and scaled."""
-        size = self.n_signals * self._n_nodes
-        roots = (np.sqrt(self._tails[1])[:, None] * self._divisors).ravel()
-        joint = self._joint_covariance(include_noise=True, with_levels=False).reshape(size, size)
-        return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
+        plain = replace(self, units=Units(), freedom=np.inf)
+        joint = plain.joint_covariance(include_noise=True).reshape(self.n_signals * self._n_nodes, -1)
+        return cholesky(joint, lower=True, check_finite=False)
 
     @cached_property
     def _log_evidence(self) -> float:

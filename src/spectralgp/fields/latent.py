@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp.fields.covariances import Covariance, Modal
-from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes
+from spectralgp.fields.factors import Blocks, Inputs, Left, LeftOfInputs, Nodes
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
@@ -80,25 +80,19 @@ class Latent(ABC):
 class LeftOfSites(Left):
     """What latent signals leave at new inputs, and what is not known of those: by modes, each on its own."""
 
-    left: Left  # given latent signals that are known
-    rows: Inputs
-    new: NewInputs
+    left: LeftOfInputs  # given latent signals that are known
     gains: Array  # gamma^2 s / D^2 at the modes, shape (n_signals, n_nodes)
-
-    @cached_property
-    def _weights(self) -> Array:
-        return self.rows.weights(self.new.cross)
 
     @property
     def reach(self) -> Filters:
         return self.left.reach
 
     def variances(self, eigenvalues: Array) -> Array:
-        return self.left.variances(eigenvalues) + np.square(self._weights) @ self.gains
+        return self.left.variances(eigenvalues) + np.square(self.left.weights) @ self.gains
 
     def covariances(self, eigenvalues: Array) -> Array:
-        scaled = self._weights[None] * self.gains.T[:, None, :]
-        return self.left.covariances(eigenvalues) + scaled @ self._weights.T
+        scaled = self.left.weights[None] * self.gains.T[:, None, :]
+        return self.left.covariances(eigenvalues) + scaled @ self.left.weights.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +119,7 @@ class AtInputs(Latent):
         rows, (power, _) = covariance.rows, covariance.powers
         assert isinstance(rows, Inputs)
         gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
-        wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), rows, self.new, gains)
+        wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), gains)
         modal = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
         return Field(modal, lambda: centre, Units())
 
@@ -235,7 +229,8 @@ class LawNodes(Nodes):
     noise_variance = 0.0
 
     @cached_property
-    def basis(self) -> Spectrum:
+    def basis(self) -> Spectrum:  # type: ignore[override]
+        """The eigenvectors of the covariance."""
         graph, numbers = Graph.edgeless(self.modes.values.size), np.arange(float(self.modes.values.size))
         return ExactSpectrum(graph, "combinatorial", False, numbers, self.modes.vectors)
 
@@ -403,7 +398,7 @@ class LatentPosterior:
     @property
     def basis(self) -> Spectrum:
         """Where the covariance between nodes is diagonal."""
-        return self.prior.basis
+        return self.prior.nodes.basis
 
     @property
     def input_variance(self) -> float:

@@ -137,16 +137,15 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     carried = posterior.carried_block()
     missed = posterior.left_out(shares, posterior.carried is None)
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
-    stretch: Any = missed.stretch
     basis, n_nodes = posterior.basis, covariance.shape[1]
     if shrinkage is not None:
         # a signal's own share in the covariance is its error, node by node
-        errors = np.square(basis.unload(missed.errors)) * (stretch if np.ndim(stretch) == 0 else stretch[:, None])
+        errors = np.square(basis.unload(missed.errors)) * missed.stretch[:, None]
         own, least = 0.0 if shrinkage.is_identity else 1.0, shrinkage.worth / shrinkage.total * variances
         variances = np.maximum((shrinkage.total * variances - own * errors) / (shrinkage.total - own), least)
         lengths, further = shrinkage.left_out(lengths)
         logs = logs + further
-    log_density = t_log_density(lengths * stretch, logs, n_nodes, posterior.prior.freedom)
+    log_density = t_log_density(lengths * missed.stretch, logs, n_nodes, posterior.prior.freedom)
     mean = basis.unload(missed.signals - missed.errors + carried)
     std = units.restore_scale(non_negative_root(variances))
     return LeaveOneOut("signal", units.restore(mean), std, units.log_density(log_density, n_nodes))
@@ -179,7 +178,7 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
     densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
     densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0 if by_node else 1), np.nan)
     std = units.restore_scale(np.sqrt(turned(variance)))
-    return LeaveOneOut(by, units.restore(turned(mean) + _carried(posterior)), std, densities)
+    return LeaveOneOut(by, units.restore(turned(mean) + posterior.carried_values), std, densities)
 
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
@@ -201,10 +200,5 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
         variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
         freedoms = freedom + others
     logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
-    mean = units.restore(seen.mean - missed + _carried(posterior))
+    mean = units.restore(seen.mean - missed + posterior.carried_values)
     return LeaveOneOut("entry", mean, units.restore_scale(np.sqrt(variance)), logs - np.log(units.divisor))
-
-
-def _carried(posterior: Posterior) -> Any:
-    """What the training inputs carry over to the nodes."""
-    return posterior.prior.carried_values(posterior.carried, posterior.inputs, posterior.signals.units)

@@ -104,16 +104,12 @@ class LowRank(Rows):
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         raise ValueError(NO_MATRIX.format(argument="by must be 'signal' or 'entry'"))
 
-    def weights(self, cross: Array) -> Array:
-        """``k(X*, P)`` as covariances with the modes, from covariances with all signals."""
-        return np.asarray(cross[:, self.points] @ self.from_points)
-
     def reached_by(self, bank: FilterBank) -> Filters:
         """Filters from the coordinates of the modes, as filters from all coordinates."""
         return _FromFirst(bank, self.values.size)
 
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, powers)
+        return LeftOfInputs(self, new, powers, new.cross[:, self.points] @ self.from_points)
 
     def joined(self, new: Any) -> Rows:
         raise ValueError(NO_MATRIX.format(argument="observed must be None"))

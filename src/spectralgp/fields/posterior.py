@@ -84,15 +84,10 @@ class GraphGP:
     @cached_property
     def nodes(self) -> Nodes:
         """What nodes share, and the basis that it is diagonal in."""
-        graph = GraphNodes(self.spectrum, self.graph_kernel, self.noise_variance)
-        return graph if self.shrinkage is None else ShrunkNodes(graph, self.shrinkage)
+        graph = GraphNodes(self.graph_basis, self.graph_kernel, self.noise_variance)
+        return graph if self.shrinkage is None else ShrunkNodes.of(graph, self.shrinkage)
 
-    @property
-    def basis(self) -> Spectrum:
-        """Where covariances of nodes are diagonal."""
-        return self.nodes.basis
-
-    @property
+    @cached_property
     def graph_basis(self) -> Spectrum:
         """Where the graph's own covariance is diagonal: its spectrum, unless the kernel has eigenvectors of its own."""
         return self.graph_kernel.basis(self.spectrum)
@@ -107,35 +102,34 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, is_shrunk: bool = False) -> Rows:
+    def rows(
+        self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, most_by_modes: float = 0
+    ) -> Rows:
         """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
 
-        Many signals whose inputs are times, under a sum of Matern kernels, are filtered: the same to rounding. Not so a
-        covariance between frequencies, which is learnt from what either way whitens: there modes go on for longer.
+        More than `most_by_modes` whose inputs are times, under a sum of Matern kernels, are filtered where that is
+        cheaper: the same to rounding. Not so a covariance between frequencies, which is learnt from what either way
+        whitens: there modes go on for longer.
         """
         if self.points is not None:
             return LowRank.of(self.input_kernel, inputs, self.points, scales, amplitude)
-        terms = self.input_kernel.matern_terms(inputs)
-        if not (terms and are_in_time(inputs, scales) and amplitude == 1.0 and self.spectrum.has_eigenvectors):
-            return self._rows_by_modes(inputs, scales, amplitude)
-        if (is_shrunk or self.shrinkage is not None) and len(inputs) <= MOST_SHRUNK_BY_MODES:
-            return self._rows_by_modes(inputs, scales)
-        return rows_in_time(inputs[:, 0], terms)
-
-    def _rows_by_modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
-        """How signals covary, in the eigenbasis of their covariance."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
+        terms = self.input_kernel.matern_terms(inputs)
+        most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
+        can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
+        if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
+            return rows_in_time(inputs[:, 0], terms)
         modes = self.input_kernel.modes(inputs, scales, amplitude)
         return Inputs(modes.require_definite("the input covariance"))
 
     def latent_covariance(self, inputs: Array) -> Covariance:
         """Covariance of signals that a likelihood observes, by modes of the inputs."""
-        return self.covariance(self._rows_by_modes(inputs))
+        return self.covariance(self.rows(inputs, most_by_modes=np.inf))
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
-        return Modal(rows, self.nodes) if self.basis.has_eigenvectors else Series(rows, self.nodes)
+        return Modal(rows, self.nodes) if self.nodes.basis.has_eigenvectors else Series(rows, self.nodes)
 
     def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
@@ -144,12 +138,12 @@ class GraphGP:
             return 0.0
         through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
         block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
-        return block if self.shrinkage is None else self.basis.load(graph.unload(block))
+        return block if self.shrinkage is None else self.nodes.basis.load(graph.unload(block))
 
     def carried_values(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
         block = self.carried_block(carried, inputs, units)
-        return block if carried is None or self.carry is None else self.basis.unload(block)
+        return block if carried is None or self.carry is None else self.nodes.basis.unload(block)
 
     def scaled_by(self, factor: float) -> GraphGP:
         """The prior of signals multiplied by a positive factor."""
@@ -162,18 +156,18 @@ class GraphGP:
 
     def node_covariance(self) -> Array:
         """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
-        vectors = self.basis.require_eigenvectors(
+        vectors = self.nodes.basis.require_eigenvectors(
             "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
             "Use decompose(graph) where the graph is small enough, or draw samples."
         )
-        return (vectors * self.nodes.power(self.basis.eigenvalues)) @ vectors.T
+        return (vectors * self.nodes.powers(self.nodes.basis.eigenvalues)[0]) @ vectors.T
 
     def sample(
         self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
         covariance = self.covariance(replace(self, points=None).rows(inputs))
-        field = Field(covariance, lambda: self.basis.zeros(len(inputs)), Units(), self.freedom)
+        field = Field(covariance, lambda: covariance.basis.zeros(len(inputs)), Units(), self.freedom)
         return field.sample(n_samples, random_state, include_noise)
 
 
@@ -246,7 +240,7 @@ class Posterior:
     @property
     def basis(self) -> Spectrum:
         """Where the covariance between nodes is diagonal."""
-        return self.prior.basis
+        return self.covariance.basis
 
     @property
     def input_variance(self) -> float:
@@ -276,6 +270,11 @@ class Posterior:
         """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""
         given = (self.inputs, self.signals.units) if inputs is None else (inputs, self.signals.units.of_new)
         return self.prior.carried_block(self.carried, *given)
+
+    @property
+    def carried_values(self) -> Any:
+        """What the training inputs carry over to the nodes; zero where there is nothing."""
+        return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
 
     @property
     def given_signals(self) -> Array:
@@ -372,27 +371,23 @@ class Posterior:
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
-        if self.seen is not None or not signals.is_complete:
+        if self.seen is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
-        if self.carried is not None:
-            errors = self.basis.read_block(self.basis.load(signals.values) - prediction.centre)
-        else:
-            errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
+        errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def as_seen(self) -> Seen:
         """What was observed of the training signals: all, where they are complete."""
         if self.seen is not None:
             return self.seen
-        carried = self.prior.carried_values(self.carried, self.inputs, self.signals.units)
-        values = np.asarray(self.signals.as_observed - on_host(carried))
+        values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
         return Seen(self.covariance, values, np.ones(values.shape))
 
     def filled(self, rows: Indices) -> Predictive:
         """Some of the training signals given what was observed of all."""
         units = self.signals.units.of(rows)
-        field = replace(self.completion(self.prior.freedom), units=units, shown=rows)
-        field = replace(field, learnt_from_them=self.prior.shrinkage)
+        known = self.completion(self.prior.freedom)
+        field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
     def completion(self, freedom: float = np.inf) -> Field:
@@ -469,23 +464,15 @@ def condition(
     >>> posterior.at(np.array([[0.5]])).mean.shape
     (1, 3)
     """
-    if not isinstance(prior, GraphGP):
-        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
-    given, training = _checked(prior, inputs, signals, carried)
-    rows, settings = prior.rows(given, training.units.signal_scales), _rough(training) if roughly else {}
-    return _conditioned(prior, given, training, rows, carried, **settings)
-
-
-def _rough(signals: Signals) -> dict[str, Any]:
-    """Settings of `Seen` for a rough completion."""
-    affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
-    return {"most_deviations": max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable)), "tolerance": PASSING_TOLERANCE}
+    return conditioned(prior, *_checked(prior, inputs, signals, carried), carried, roughly=roughly)
 
 
 def _checked(
     prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None
 ) -> tuple[Array, Signals]:
     """Inputs and signals that a prior may be conditioned on."""
+    if not isinstance(prior, GraphGP):
+        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
     if (prior.carry is None) != (carried is None):
         raise ValueError(
@@ -520,17 +507,24 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     return condition(prior, inputs, signals).log_evidence()
 
 
-def _conditioned(
+def conditioned(
     prior: GraphGP,
     inputs: Array,
     signals: Signals,
-    rows: Rows,
-    carried: CarryColumns | None,
+    carried: CarryColumns | None = None,
+    *,
+    roughly: bool = False,
+    rows: Rows | None = None,
     **settings: Any,
 ) -> Posterior:
-    """The posterior; `settings` are those of `Seen`."""
+    """What `condition` answers, of what was checked; with `rows` where they are known, and settings of `Seen`."""
+    rows = prior.rows(inputs, signals.units.signal_scales) if rows is None else rows
     if not signals.has_holes:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
+    if roughly:
+        affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
+        settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
+        settings["tolerance"] = PASSING_TOLERANCE
     mean = prior.carried_values(carried, inputs, signals.units)
     seen = seen_about(mean, prior.covariance(rows), signals, **settings)
     completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
@@ -580,26 +574,47 @@ def condition_shrunk(
     >>> 0 < posterior.prior.shrinkage.data_weight < 1
     True
     """
+    checked = _checked(prior, inputs, signals, carried)
+    return conditioned_shrunk(prior, *checked, carried, learns_tails=learns_tails, roughly=roughly)
+
+
+def conditioned_shrunk(
+    prior: GraphGP,
+    inputs: Array,
+    signals: Signals,
+    carried: CarryColumns | None = None,
+    *,
+    learns_tails: bool = True,
+    roughly: bool = False,
+) -> Posterior:
+    """What `condition_shrunk` answers, of what was checked."""
     prior = replace(prior, shrinkage=None)
-    given, training = _checked(prior, inputs, signals, carried)
-    passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
-    rows = prior.rows(given, training.units.signal_scales, is_shrunk=True)
-    plain = latest = _conditioned(prior, given, training, rows, carried, **passing)
-    plain.basis.require_eigenvectors(NOT_EXACT)
-    n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1
-    for number in range(1, n_completions + 1):
+    passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
+    rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
+    plain = latest = conditioned(prior, inputs, signals, carried, rows=rows, **passing)
+    plain.covariance.basis.require_eigenvectors(NOT_EXACT)
+    for n_left in reversed(range(ROUGH_COMPLETIONS if roughly else COMPLETIONS)):
         # what is missing is completed by the covariance that it is part of
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))
-        settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
         # where it is the identity, only the profile is left to learn from another completion
-        is_last = number == n_completions or shrinkage.is_identity
-        if not is_last or roughly:
-            settings |= _rough(training) if is_last else passing
+        is_last = n_left == 0 or latest.seen is None or shrinkage.is_identity
+        settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
+        settings |= {"roughly": roughly} if is_last else passing
         shrunk = replace(prior, shrinkage=shrinkage)
-        latest = _conditioned(shrunk, given, latest.signals, plain.covariance.rows, carried, **settings)
+        latest = conditioned(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
         if is_last:
             break
-    return _with_tails(latest, learns_tails)
+    lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
+    if learns_tails and latest.seen is None:  # by leaving each signal out in closed form
+        missed = latest.left_out()
+        lengths, stretch = missed.lengths, missed.stretch
+        counts = np.full(lengths.size, signals.shape[1])
+    elif learns_tails and latest.seen is not None and latest.seen.is_written_out:
+        lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+        stretch = np.ones(len(inputs))
+    with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
+    with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
+    return replace(latest, prior=with_tails)
 
 
 def held_out_densities(
@@ -623,16 +638,6 @@ def held_out_densities(
     return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor), missed * divisor
 
 
-def _roughly_with_tails(plain: Posterior, shrinkage: Shrinkage) -> Shrinkage:
-    """The shrinkage with degrees of freedom, by the standard deviations of the graph's model times the profile."""
-    covariance = plain.covariance
-    assert isinstance(covariance, Modal)
-    missed = plain.left_out()
-    roots = shrinkage.profile / np.sqrt(covariance.rows.diagonal(*covariance.powers, inverse=True))
-    lengths, _ = shrinkage.lengths(missed.errors / roots)
-    return shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
-
-
 def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tuple[Array, Array, float]:
     """Means, standard deviations and degrees of freedom of the values of which `held_out_densities` has densities."""
     shrinkage, vectors, roots = _held_out(plain, prediction)
@@ -641,17 +646,26 @@ def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tupl
 
 
 def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Array]:
-    """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out."""
-    shrinkage, covariance = _roughly_with_tails(plain, _shrinkage(plain)), prediction.covariance
+    """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out.
+
+    Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
+    """
+    shrinkage, known, covariance = _shrinkage(plain), plain.covariance, prediction.covariance
+    assert isinstance(known, Modal)
     assert isinstance(covariance, Modal)
+    missed = plain.left_out()
+    roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, inverse=True))
+    lengths, _ = shrinkage.lengths(missed.errors / roots)
+    shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
     roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
     return shrinkage, covariance.basis.require_eigenvectors(NOT_EXACT), roots
 
 
 def _shrinkage(plain: Posterior) -> Shrinkage:
     """The covariance between frequencies of signals that the graph's model whitened."""
-    basis, covariance, deviations = plain.basis, plain.covariance, plain.signals.deviations
+    covariance, deviations = plain.covariance, plain.signals.deviations
     assert isinstance(covariance, Modal)
+    basis = covariance.basis
     whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
     if deviations is not None:
         spread = covariance.coordinates(basis.load(deviations))
@@ -659,20 +673,3 @@ def _shrinkage(plain: Posterior) -> Shrinkage:
         whitened = np.vstack([whitened, spread.reshape(-1, basis.n_nodes)])
     positions = np.clip(basis.eigenvalues / plain.prior.spectrum.upper, 0.0, 1.0)
     return Shrinkage.learnt(whitened, positions, plain.signals.shape[0])
-
-
-def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
-    """The posterior with the degrees of freedom of signals learnt by leaving each out in closed form."""
-    shrinkage, covariance = posterior.prior.shrinkage, posterior.covariance
-    assert shrinkage is not None
-    lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
-    stretch: Array | float = 1.0
-    if learns and posterior.seen is None:
-        missed = posterior.left_out()
-        lengths, stretch = missed.lengths, missed.stretch
-        counts = np.full(lengths.size, covariance.shape[1])
-    elif learns and posterior.seen is not None and posterior.seen.is_written_out:
-        lengths, _, counts = posterior.seen.lengths(range(covariance.shape[0]))
-    prior = replace(posterior.prior, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
-    prior.__dict__["nodes"] = posterior.prior.nodes  # which tails do not change; they took an eigendecomposition
-    return replace(posterior, prior=prior)

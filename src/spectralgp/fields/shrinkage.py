@@ -8,18 +8,18 @@ from typing import Self
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
-from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
 
-PROFILE_DEGREE = 2
-PROFILE_SPREADS = (2.0, 2.0, 1.0)  # standard deviations of the coefficients of the logarithm of the profile
-WORTH_SPREAD = 1.5  # of the logarithm of how many signals the graph is worth, about their number
+# standard deviations of the logarithm of how many signals the graph is worth, about their number, and of the
+# coefficients of the logarithm of the squared profile, about zero; and what is allowed of these
+SPREADS = np.array([1.5, 2.0, 2.0, 1.0])
+BOUNDS = ((-3.0, 9.0), *[(-8.0, 8.0)] * 3)
 EVIDENCE_TOLERANCE_NATS = 1e-3  # that the highest evidence may be missed by in a step
-WORTH_BOUNDS = (-3.0, 9.0)
 LEAST_DATA_WEIGHT = 0.01  # of the signals in the covariance; with less they are left out of it
 LARGEST_OWN_SHARE = 0.999  # of a signal in the covariance that is taken out
 LEAST_FREEDOM = 3.0
@@ -45,32 +45,20 @@ class Shrinkage:
     __getstate__ = without_caches
 
     @classmethod
-    def learnt(cls, whitened: Array, positions: Array, n_signals: int | None = None) -> Shrinkage:
+    def learnt(cls, whitened: Array, positions: Array, n_signals: int) -> Shrinkage:
         """The shrinkage of highest evidence, from ``Z / sqrt(D)`` of shape (n_rows, n_frequencies).
 
-        With more rows than signals, any matrix whose products add up to those expected. `positions` are the frequencies
-        on ``[0, 1]``.
+        There may be more rows than signals: any matrix whose products add up to those expected. `positions` are the
+        frequencies on ``[0, 1]``.
         """
-        n_rows, n_nodes = whitened.shape
-        n_signals = n_rows if n_signals is None else n_signals
-        root = whitened
-        if n_rows > n_nodes:
-            if n_rows == n_signals:
-                root = qr(whitened, mode="r")[0][:n_nodes]
-            else:
-                values, vectors = np.linalg.eigh(whitened.T @ whitened)
-                root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-        design: Array = chebvander(2 * positions - 1, PROFILE_DEGREE).astype(float, copy=False)
-        spreads, centre = np.array([WORTH_SPREAD, *PROFILE_SPREADS]), np.array([np.log(n_signals), 0.0, 0.0, 0.0])
-
-        def negative(x: Array) -> tuple[float, Array]:
-            value, gradient = _evidence(x, root, design, n_signals)
-            deviations = (x - centre) / spreads
-            return 0.5 * float(deviations @ deviations) - value, deviations / spreads - gradient
-
-        bounds = [WORTH_BOUNDS, *[(-8.0, 8.0)] * (PROFILE_DEGREE + 1)]
-        options = {"ftol": EVIDENCE_TOLERANCE_NATS / max(1.0, abs(negative(centre)[0]))}
-        found = minimize(negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        root, n_nodes = whitened, whitened.shape[1]
+        if len(whitened) > n_nodes:
+            values, vectors = np.linalg.eigh(whitened.T @ whitened)
+            root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        design: Array = chebvander(2 * positions - 1, SPREADS.size - 2).astype(float, copy=False)
+        start, data = np.array([np.log(n_signals), 0.0, 0.0, 0.0]), (root, design, n_signals)
+        options = {"ftol": EVIDENCE_TOLERANCE_NATS / max(1.0, abs(_misfit(start, *data)[0]))}
+        found = minimize(_misfit, start, data, jac=True, method="L-BFGS-B", bounds=BOUNDS, options=options).x
         profile = np.exp(0.5 * design @ found[1:])
         worth = float(np.exp(found[0]))
         if n_signals < LEAST_DATA_WEIGHT * (n_signals + worth):  # an eigendecomposition per model for nothing
@@ -128,7 +116,7 @@ class Shrinkage:
         lengths = (self.total - 1) * shares / (1 - shares)
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
-    def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array | float = 1.0) -> Self:
+    def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array) -> Self:
         """The shrinkage with the degrees of freedom under which signals, each predicted from the others, are likeliest.
 
         `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values. For
@@ -160,8 +148,11 @@ def t_log_density(
     return constant - 0.5 * log_determinants - 0.5 * (freedom + n_values) * np.log1p(quadratics / (freedom - 2))
 
 
-def _evidence(x: Array, root: Array, design: Array, n_signals: int) -> tuple[float, Array]:
-    """Log evidence of ``b`` and the profile up to a constant, and its gradient: a matrix t in closed form."""
+def _misfit(x: Array, root: Array, design: Array, n_signals: int) -> tuple[float, Array]:
+    """Minus the log posterior of ``log b`` and of the profile up to a constant, and its gradient.
+
+    The evidence is that of a matrix t, in closed form.
+    """
     worth, logs = float(np.exp(x[0])), design @ x[1:]
     n_rows, n_nodes = root.shape
     freedom = worth + n_nodes + 1
@@ -183,4 +174,6 @@ def _evidence(x: Array, root: Array, design: Array, n_signals: int) -> tuple[flo
     digammas = float(np.sum(psi(total / 2 - orders) - psi(freedom / 2 - orders)))
     slope = 0.5 * worth * (digammas + n_nodes * x[0] - determinant) + 0.5 * freedom * n_nodes
     slope -= 0.5 * total * worth * trace
-    return float(value), np.concatenate([[slope], 0.5 * design.T @ (total * own - n_signals)])
+    gradient = np.concatenate([[slope], 0.5 * design.T @ (total * own - n_signals)])
+    deviations = (x - [np.log(n_signals), 0.0, 0.0, 0.0]) / SPREADS
+    return 0.5 * float(deviations @ deviations) - float(value), deviations / SPREADS - gradient

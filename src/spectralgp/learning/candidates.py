@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.fields import GraphGP, Posterior, Transformation, condition, condition_latent, condition_shrunk
+from spectralgp.fields import GraphGP, Posterior, Transformation, condition_latent, conditioned, conditioned_shrunk
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
 from spectralgp.kernels.carry import CarryColumns
@@ -70,9 +70,9 @@ class Candidate:
             return condition_latent(model, task.inputs, task.signals, task.observed_by)
         own = (model, task.inputs, task.signals, task.carried)
         if self.shrunk and model.shrinkage is None:
-            posterior = condition_shrunk(*own, learns_tails=learns_tails, roughly=roughly)
+            posterior = conditioned_shrunk(*own, learns_tails=learns_tails, roughly=roughly)
         else:
-            posterior = condition(*own, roughly=roughly)
+            posterior = conditioned(*own, roughly=roughly)
         return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
 
     @property
@@ -376,4 +376,4 @@ def _left_out_error(posterior: Posterior) -> float:
 
 
 def _conditioned(model: GraphGP, task: Task) -> Posterior:
-    return condition(replace(model, shrinkage=None), task.inputs, task.signals, task.carried)
+    return conditioned(replace(model, shrinkage=None), task.inputs, task.signals, task.carried)

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
-from spectralgp.fields import GraphGP, condition, held_out_densities, held_out_values
+from spectralgp.fields import GraphGP, conditioned, held_out_densities, held_out_values
 from spectralgp.kernels import GraphKernel, Polynomial
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
@@ -274,7 +274,7 @@ def _predicted(
     new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
     if candidate.shrunk and is_complete and nodes is not None:
-        plain = condition(model, part.inputs, part.signals, part.carried)
+        plain = conditioned(model, part.inputs, part.signals, part.carried)
         return held_out_densities(plain, plain.given(new, features), others, nodes)
     posterior = candidate.condition(model, part, learns_tails=False)
     prediction = posterior.given(new, features)
@@ -291,7 +291,7 @@ def _predicted(
 def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: Indices) -> Array:
     """Equally likely points of complete values held out, as the model sees them, (n_points, n_signals, n_nodes)."""
     inputs, freedom = candidate.task.inputs, np.inf
-    plain = condition(model, part.inputs, part.signals, part.carried)
+    plain = conditioned(model, part.inputs, part.signals, part.carried)
     prediction = plain.given(model.input_kernel.between(inputs, *cut), inputs[cut[1]])
     if candidate.shrunk:
         mean, std, freedom = held_out_values(plain, prediction, nodes)

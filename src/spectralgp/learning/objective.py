@@ -448,7 +448,7 @@ class Objective:
         evidence, each = self.read(x)[0], np.ones(rows.n_signals)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
-        precisions = 1 / (evidence.variances + further) if further else evidence.precisions
+        precisions = 1 / (1 / evidence.precisions + further) if further else evidence.precisions
         return fisher_information(precisions, evidence.power, self.spectrum.multiplicities, filters, slopes, noise)
 
     def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:

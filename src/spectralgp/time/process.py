@@ -453,7 +453,7 @@ class SeriesNodes(Nodes):
     process: ModalProcess
 
     @cached_property
-    def basis(self) -> ExactSpectrum:
+    def basis(self) -> ExactSpectrum:  # type: ignore[override]
         """The modes, numbered, as a spectrum of no graph."""
         n_nodes, process = self.process.n_nodes, self.process
         alone = Graph(csr_array((n_nodes, n_nodes)))
