@@ -594,7 +594,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
-    centres = task.input_starts[-1]
+    centres = task.input_kernel.starting_points(task.length_scales[0])[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -614,12 +614,12 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
         is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
         input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
-    rows = objective.inputs_at(input_theta)[0]
-    data = objective.data_in(spectrum, rows)
     powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:
         noises = [task.known_noise]
+    evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))[0]
+    rows, data = evidence.rows, evidence.data
     best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
     block, n_values = max(1, MAX_BLOCK // data.energies.size), 0
     for grid in GRIDS:
