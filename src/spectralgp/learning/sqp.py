@@ -113,7 +113,8 @@ class Sqp(Solver):
         return self if self.n_restarts == 0 else replace(self, n_restarts=0)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        warm_starts = self._from_some(task, kernels) if warm_starts is None else warm_starts
+        if warm_starts is None and _has_many(task) and not task.signals.has_holes:  # whose completions are of all
+            warm_starts = self._from_some(task, kernels)
         if warm_starts is not None:
             warm = self._warm(task, kernels, warm_starts)
             if warm is not None:
@@ -156,10 +157,8 @@ class Sqp(Solver):
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
 
-    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
-        """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
-        if not _has_many(task) or task.signals.has_holes:  # whose completions are of all
-            return None
+    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+        """Rough fits to some of many signals, whose evaluations cost their number cubed."""
         random_state = np.random.default_rng(self.random_state)
         rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
         with quietly():
@@ -410,7 +409,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
         if curvature is None:
             break
         step = np.clip(x[own] + np.linalg.solve(curvature, gradient), low, high) - x[own]
-        step *= min(1.0, MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
+        step *= _share_of(step, objective.units[own])
         promised = float(gradient @ step)
         if promised <= (tolerance_nats or MIN_GAIN_NATS * objective.task.signals.size):
             break
@@ -472,7 +471,7 @@ def _climb(
     objective: Landscape, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """The point along a step that keeps a share of what it promises; None if there is none."""
-    share = _share_of(objective, step)
+    share = _share_of(step, objective.units)
     for _ in range(MAX_CUTS):
         new = x + share * step
         if np.array_equal(new, x):
@@ -490,12 +489,12 @@ def _climb(
 def constrained_step(objective: Constrained, x: Array, gradient: Array, precision: Array) -> Array:
     """The step from a point that a quadratic model promises most of, to one that violates nothing; none too long."""
     step = _Constraints(objective, x).step(x, gradient, precision)
-    return step * _share_of(objective, step)
+    return step * _share_of(step, objective.units)
 
 
-def _share_of(objective: Constrained, step: Array) -> float:
+def _share_of(step: Array, units: Array) -> float:
     """How much of a step is taken at most."""
-    return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / objective.units)), 1e-300))
+    return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / units)), 1e-300))
 
 
 class _Constraints:
