@@ -229,7 +229,7 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
     if task.is_complete:
         value, gradient = objective.log_likelihood(theta)
         return value + volume, gradient
-    model = replace(objective.without_carry(theta), likelihood=fit.model.likelihood)
+    model = replace(objective.model(theta, carries=False), likelihood=fit.model.likelihood)
     value, _ = expectation_of(task).log_likelihood(model)
     return value + volume, objective.completed(theta).log_likelihood(theta)[1]
 

@@ -48,7 +48,7 @@ class Candidate:
     @property
     def untuned(self) -> Candidate:
         """The candidate that it is but for its means."""
-        return self.warm_start_from if self.is_tuned and self.warm_start_from is not None else self
+        return (self.warm_start_from if self.is_tuned else None) or self
 
     @property
     def described(self) -> str:
@@ -81,28 +81,20 @@ class Candidate:
         return 0.0 if self.transformation is None else self.transformation.carried
 
     @cached_property
-    def _log_slopes(self) -> Array:
-        """What densities of the task's values gain in the units of the user, zero without a transformation."""
-        if self.transformation is None:
-            return np.zeros(1)
-        return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
-
-    @property
     def spread(self) -> float:
         """The unit that the task's signals are in, in the user's; of a transformation that at a typical value."""
-        return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
+        signals = self.task.signals
+        if self.transformation is None:
+            return signals.units.spread
+        slopes = self.transformation.log_slopes_of(signals, self.task.inputs)
+        return signals.units.spread * float(np.exp(-np.mean(slopes)))
 
     def in_units(self, fit: Fit) -> Fit:
         """A fit of the task, of the signals as the user gave them, and of a node of relative scale one."""
-        shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
-        return replace(
-            fit,
-            model=fit.model.scaled_by(self.spread),
-            log_likelihood=fit.log_likelihood + shift,
-            log_posterior=fit.log_posterior + shift,
-            stages=tuple([replace(stage, log_posterior=stage.log_posterior + shift) for stage in fit.stages]),
-            restarts=tuple([value + shift for value in fit.restarts]),
-        )
+        signals = self.task.signals
+        # logarithms of the slopes of a transformation, of which a typical value has the mean
+        slopes = float(np.log(signals.units.spread / self.spread)) * signals.shape[0] * signals.shape[1]
+        return replace(fit.shifted(slopes - signals.log_volume), model=fit.model.scaled_by(self.spread))
 
 
 Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]
@@ -139,15 +131,22 @@ class Setting:
     ) -> Candidate:
         """A kernel with the residual that goes with it, on a task."""
         scale = self.first_scale if scale is None else scale
-        task, full = self._task(terms, scale, carries), self._with_residual(kernel)
-        words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
-        words |= {"carry-over": carries, "shrunk": self.shrunk}
+        task, full, residual = self._task(terms, scale, carries), kernel, self.residual
+        if isinstance(residual, str):
+            constraint: Literal["interval", "eigenvalues"]
+            constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
+            residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
+            if task.graph.n_edges == 0:  # all frequencies are the same: what neighbours share is noise
+                residual = None
+        if residual is not None:
+            full = kernel.with_residual(residual)
+        words = [full.label, *[" + ".join(terms)] * self.is_kernel_open, *["node scales"] * (scale == "node")]
+        words += ["carry-over"] * carries + ["shrunk"] * self.shrunk
         if self.transformation is not None:
-            words[self.transformation.described] = True
-        name = ", ".join(word for word, is_said in words.items() if is_said)
-        own = full.scaled_by(1 / task.signals.units.spread)
-        made = Candidate(task, own, self.shrunk, name, warm_start_from, self.transformation)
-        made = replace(made, learnt_from=self.learnt_from)
+            words.append(self.transformation.described)
+        own, name = full.scaled_by(1 / task.signals.units.spread), ", ".join(words)
+        decided = name, warm_start_from, self.transformation
+        made = Candidate(task, own, self.shrunk, *decided, learnt_from=self.learnt_from)
         self._recipes[made] = kernel, terms, scale, carries
         return made
 
@@ -170,18 +169,6 @@ class Setting:
             own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
             self._tasks[key] = own
         return self._tasks[key]
-
-    def _with_residual(self, kernel: GraphKernel) -> GraphKernel:
-        """A kernel with a residual filter beside it, where one is wanted and it can have one."""
-        if self.residual is None:
-            return kernel
-        if not isinstance(self.residual, str):
-            return kernel.with_residual(self.residual)
-        if self.task.graph.n_edges == 0:
-            return kernel  # all frequencies are the same: what neighbours share is noise
-        constraint: Literal["interval", "eigenvalues"]
-        constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
-        return kernel.with_residual(Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled))
 
 
 def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver: Solver) -> tuple[Scale, Fit]:

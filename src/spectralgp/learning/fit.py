@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from operator import attrgetter
 from typing import ClassVar
 
@@ -25,20 +25,24 @@ MAX_DISTANCE_AT_BOUND = 1e-9  # relative distance from a bound that counts as be
 
 
 class Outcome(Enum):
-    """How learning ended: every way it can, with what to do about it."""
+    """How learning ended: every way it can."""
 
-    CONVERGED = 0, ""
-    NOTHING_TO_LEARN = 1, ""  # every hyperparameter is fixed
-    NOT_STATIONARY = 2, "Raise max_iterations"
-    TOO_FEW_MOMENTS = 3, "Raise max_moments in spectrum=Chebyshev(...)"
-    DIVERGED = 4, "Use solver='sqp'"
-    STEP_LIMIT = 5, "Raise max_iterations or the limits of the solver, or use solver='sqp'"
-    NEGATIVE_FILTER = 6, "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative"
+    CONVERGED = auto()
+    NOTHING_TO_LEARN = auto()  # every hyperparameter is fixed
+    NOT_STATIONARY = auto()
+    TOO_FEW_MOMENTS = auto()
+    DIVERGED = auto()
+    STEP_LIMIT = auto()
+    NEGATIVE_FILTER = auto()
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return self.value[1]
+
+REMEDIES = {
+    Outcome.NOT_STATIONARY: "Raise max_iterations",
+    Outcome.TOO_FEW_MOMENTS: "Raise max_moments in spectrum=Chebyshev(...)",
+    Outcome.DIVERGED: "Use solver='sqp'",
+    Outcome.STEP_LIMIT: "Raise max_iterations or the limits of the solver, or use solver='sqp'",
+    Outcome.NEGATIVE_FILTER: "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative",
+}
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class Fit:
     @property
     def message(self) -> str:
         """How the solver ended, and what to do about it if it did not end well."""
-        return self.detail if self.converged else f"{self.detail}. {self.outcome.remedy}"
+        return self.detail if self.converged else f"{self.detail}. {REMEDIES[self.outcome]}"
 
     @property
     def is_noise_at_bound(self) -> bool:
@@ -127,6 +131,16 @@ class Fit:
     def n_evaluations(self) -> int:
         """Evaluations of the likelihood with its gradient."""
         return sum(stage.n_evaluations for stage in self.stages)
+
+    def shifted(self, nats: float) -> Fit:
+        """The fit with log densities of the signals in other units."""
+        return replace(
+            self,
+            log_likelihood=self.log_likelihood + nats,
+            log_posterior=self.log_posterior + nats,
+            stages=tuple(replace(stage, log_posterior=stage.log_posterior + nats) for stage in self.stages),
+            restarts=tuple(reached + nats for reached in self.restarts),
+        )
 
     @property
     def truncation_error(self) -> float:

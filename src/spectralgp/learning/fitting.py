@@ -20,7 +20,7 @@ from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
-from spectralgp.learning.many import MOST_MEMBERS, conditioning, learning_tasks, of_all_signals
+from spectralgp.learning.many import MOST_MEMBERS, Conditioning, conditioning, of_all_signals
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
@@ -118,6 +118,7 @@ def fit_models(
     of_folds, of_draws = generator.spawn(2)
     candidates = next(plan)
     n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
+    learnt_from = candidates[0].learnt_from
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
     is_learnt, filling = False, None  # whether warm starts are fits to all signals already; other weights
     with few_threads(n_signals):
@@ -128,7 +129,6 @@ def fit_models(
                 judge = HiddenEntries(signals, of_folds)
                 is_learnt = judge.is_whole
             else:
-                learnt_from = candidates[0].learnt_from
                 n_folded = None if learnt_from is None else learnt_from.size
                 judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None, n_folded)
             candidates, held_out = _tried(plan, candidates, judge, solver)
@@ -147,7 +147,8 @@ def fit_models(
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 filling = None if filling is None else filling[kept]
                 warm_starts = [starts[one.untuned] for one in candidates]
-        tasks = learning_tasks(candidates)
+        parts = {one.task: one.learning for one in candidates}  # candidates that share a task share its part too
+        tasks = [parts[one.task] for one in candidates]
         if is_choice and not tasks[0].is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
@@ -158,8 +159,6 @@ def fit_models(
                 is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
                 looks_elsewhere = is_cheap and is_stacked and tasks[0].is_complete
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
-        if candidates[0].learnt_from is None:
-            candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
         if is_stacked:
             report("all signals")
         drawn = [Draws((fit.model,)) for fit in fits]
@@ -167,10 +166,15 @@ def fit_models(
             streams = of_draws.spawn(len(fits))
             triples = zip(tasks, fits, streams, strict=True)
             drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
-        chosen = conditioning(candidates, drawn, weights, generator)
+        if learnt_from is None:
+            pairs = zip(candidates, tasks, strict=True)
+            chosen = Conditioning([replace(one, task=task) for one, task in pairs], drawn)
+        else:
+            chosen = conditioning(candidates, tasks, drawn, weights, learnt_from, generator)
         complete, posterior = conditioned(chosen.candidates, weights, chosen.drawn, filling)
-        posteriors = [one for _, one in posterior.parts]
-        fits = [of_all_signals(*one, posteriors) for one in zip(chosen.candidates, fits, chosen.drawn, strict=True)]
+        if learnt_from is not None and chosen.rows is None:
+            posteriors = [one for _, one in posterior.parts]
+            fits = [of_all_signals(*one, posteriors) for one in zip(chosen.candidates, fits, chosen.drawn, strict=True)]
     decided = tried, order, filling, chosen.note, chosen.rows
     return FittedModels(tuple(chosen.candidates), tuple(fits), weights, complete, posterior, *decided)
 

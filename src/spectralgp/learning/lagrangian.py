@@ -289,10 +289,10 @@ class FilterProblem:
 
     def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:
         self.objective, self.to_theta, self.x = objective, to_theta, x
-        kernel, input_theta, self.noise_variance = objective.split(x)
+        kernel, _, self.noise_variance = objective.split(x)
         spectrum, (asked,) = objective.spectrum, objective.positivity(x)
-        self.inputs = objective.inputs_at(input_theta)[0]
-        self.data = objective.data_in(spectrum, self.inputs)
+        evidence = objective.modal(x)[0]  # less what inputs carry over, which is frozen too
+        self.inputs, self.data = evidence.rows, evidence.data
         self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
         self.points = spectrum.eigenvalues
         if not np.isin(asked.points, self.points).all():  # asked of the whole interval

@@ -67,12 +67,6 @@ def what_takes_long(shape: tuple[int, int], n_models: int, is_choice: bool) -> s
     return f"{shape[0]:,} signals: learning from {LEARNT_FROM:,} drawn at random, conditioning on {all_of_them}; {long}"
 
 
-def learning_tasks(candidates: Sequence[Candidate]) -> list[Task]:
-    """What candidates are learnt from; those that share a task share its part too."""
-    parts = {one.task: one.learning for one in candidates}
-    return [parts[one.task] for one in candidates]
-
-
 @dataclass(frozen=True, eq=False)
 class Conditioning:
     """Which signals candidates are conditioned on, and by which models."""
@@ -84,16 +78,19 @@ class Conditioning:
 
 
 def conditioning(
-    candidates: list[Candidate], drawn: list[Draws], weights: Array, random_state: np.random.Generator
+    candidates: list[Candidate],
+    learnt: Sequence[Task],
+    drawn: list[Draws],
+    weights: Array,
+    rows: Indices,
+    random_state: np.random.Generator,
 ) -> Conditioning:
     """Condition on all signals exactly; where they are very many on all by a low rank, or on those learnt from alone.
 
     Which of the two is decided by the log densities of some others, under the model of the largest weight. Signals
-    with holes have the low rank, which fills in all of them.
+    with holes have the low rank, which fills in all of them. `learnt` are the tasks of the `rows` learnt from.
     """
-    rows, task = candidates[0].learnt_from, candidates[0].task
-    if rows is None:
-        return Conditioning(candidates, drawn)
+    task = candidates[0].task
     n_signals, note = task.signals.shape[0], f"Hyperparameters are learnt from {rows.size} signals drawn at random"
     if n_signals <= MOST_EXACT:
         return Conditioning(candidates, drawn, f"{note}; all are conditioned on.")
@@ -112,8 +109,7 @@ def conditioning(
     compared = f"{held_out.size} others have log densities of {by_all:.5g} by all and {by_some:.5g} by those alone"
     if by_all > by_some:
         return Conditioning(candidates, low, f"{by_rank}: {compared}.")
-    pairs = zip(candidates, learning_tasks(candidates), strict=True)
-    alone = [replace(one, task=part, learnt_from=None) for one, part in pairs]
+    alone = [replace(one, task=part, learnt_from=None) for one, part in zip(candidates, learnt, strict=True)]
     return Conditioning(alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows)
 
 
@@ -140,25 +136,16 @@ def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out
 def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
     """A fit to some of the signals, with the evidence of all of them under its model where they are complete."""
     part, task, model = candidate.learning, candidate.task, replace(fit.model, points=drawn.models[0].points)
-    if part is task:
-        return fit
     detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
     # what is said of the part alone is in its units, which have another volume
-    volume = task.signals.log_volume - part.signals.log_volume
+    fit = fit.shifted(task.signals.log_volume - part.signals.log_volume)
     if task.signals.has_holes:  # of all of which the evidence would take longer than all else
-        value, detail = fit.log_likelihood + volume, f"{detail}, of which the likelihood is"
-    else:
-        known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
-        rows = next(known, None)
-        value = log_likelihood(model, task, model.rows(task.inputs) if rows is None else rows)
-    return replace(
-        fit,
-        log_likelihood=value,
-        log_posterior=value + fit.log_posterior - fit.log_likelihood,
-        detail=detail,
-        stages=tuple([replace(stage, log_posterior=stage.log_posterior + volume) for stage in fit.stages]),
-        restarts=tuple([reached + volume for reached in fit.restarts]),
-    )
+        return replace(fit, detail=f"{detail}, of which the likelihood is")
+    known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
+    rows = next(known, None)
+    value = log_likelihood(model, task, model.rows(task.inputs) if rows is None else rows)
+    log_posterior = value + fit.log_posterior - fit.log_likelihood
+    return replace(fit, log_likelihood=value, log_posterior=log_posterior, detail=detail)
 
 
 def log_likelihood(model: GraphGP, task: Task, rows: Rows) -> float:

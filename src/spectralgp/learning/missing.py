@@ -154,7 +154,7 @@ class _ExpectationMaximisation:
             return self._learnt(self.kernel, self.expectation.completed(known), warm_start)
         form, spectrum = self.kernel.path()[0], self.task.spectrum_of(self.kernel)
         objective = Objective(self.task, form.bind(spectrum), spectrum)
-        model = objective.without_carry(objective.starting_points()[-1])
+        model = objective.model(objective.starting_points()[-1], carries=False)
         simplest = self._learnt(form, self.expectation.completed(model, is_far=True), None)
         if simplest.outcome is Outcome.NOTHING_TO_LEARN and form.theta.size == self.kernel.theta.size:
             return simplest

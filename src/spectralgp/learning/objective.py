@@ -156,11 +156,6 @@ class Task:
         """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
         return self.input_kernel.theta_prior(self.inputs)
 
-    @cached_property
-    def input_starts(self) -> list[Array]:
-        """Values of the input kernel's parameters to start learning from; the last is at the inputs' scale."""
-        return self.input_kernel.starting_points(self.length_scales[0])
-
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
@@ -246,7 +241,7 @@ class Objective:
         self._inputs: tuple[bytes, Inputs, Array] | None = None if before is None else before._inputs
         self._read: tuple[Spectrum, SpectralData] | None = None if before is None else before._read
         self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None if before is None else before._rotated
-        self._weighed: tuple[bytes, Evidence, Spectrum] | None = None
+        self._modal: tuple[bytes, Evidence, Array, CarryFilter | None] | None = None
         self._series: tuple[InTime, list[Array]] | None = None
 
     @property
@@ -284,8 +279,9 @@ class Objective:
         """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.starting_points(self.spectrum, task.variance)
+        input_thetas = task.input_kernel.starting_points(task.length_scales[0])
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
-        starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in task.input_starts]
+        starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
         return [np.clip(start, *self.bounds.T) for start in starts]
 
     def point(self, model: GraphGP) -> Array:
@@ -294,30 +290,26 @@ class Objective:
         noise_variance = max(model.noise_variance - model.graph_kernel.floor, least)
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
 
-    def model(self, x: Array) -> GraphGP:
-        """The prior at ``x``."""
-        model = self.without_carry(x)
-        if self.task.carried is None:
+    def model(self, x: Array, carries: bool = True) -> GraphGP:
+        """The prior at ``x``, with what inputs carry over unless that is left out."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        model = GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+        if self.task.carried is None or not carries:
             return model
         own = self if self.complete is None else self.completed(x)
-        return replace(model, carry=self._carry(*own.read(x)))
-
-    def without_carry(self, x: Array) -> GraphGP:
-        """The prior at ``x``, without what inputs carry over."""
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        return GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+        return replace(model, carry=own.modal(x)[2])
 
     def completed(self, x: Array) -> Objective:
         """The objective of signals completed at ``x``."""
         assert self.complete is not None  # signals without holes need not be completed
-        return Objective(self.complete(self.without_carry(x)), self.graph_kernel, self.spectrum)
+        return Objective(self.complete(self.model(x, carries=False)), self.graph_kernel, self.spectrum)
 
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
-        rows, slopes = self.inputs_at(self.split(x)[1])
+        evidence, slopes, _ = self.modal(x)
         task = replace(self.task, input_kernel=Precomputed())  # of which all that is asked is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
-        held._inputs = (b"", rows, slopes[:, :, :0])
+        held._inputs = (b"", evidence.rows, slopes[:, :, :0])
         return held
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
@@ -338,8 +330,8 @@ class Objective:
         if isinstance(evidence, EvidenceInTime):
             input_gradient = evidence.theta_gradient(input_theta.size)
         elif input_theta.size:
-            slopes = self.inputs_at(input_theta)[1]
-            input_gradient = evidence.input_covariance_gradient.ravel() @ slopes.reshape(-1, input_theta.size)
+            slopes = self.modal(x)[1].reshape(-1, input_theta.size)
+            input_gradient = evidence.input_covariance_gradient.ravel() @ slopes
         noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
         return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
 
@@ -373,80 +365,69 @@ class Objective:
 
     def evidence(self, x: Array) -> Evidence | EvidenceInTime:
         """The evidence alone, without the prior."""
-        if self.is_in_time:
-            return self._evidence_in_time(x)
-        evidence, basis = self.read(x)
-        if self.task.carried is None:
-            return evidence
-        # the most likely carry-over at every step: to first order nothing else depends on it
-        carry = self._carry(evidence, basis)
-        return replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
+        return self._evidence_in_time(x) if self.is_in_time else self.modal(x)[0]
 
-    def read(self, x: Array) -> tuple[Evidence, Spectrum]:
-        """Evidence before anything that carries over is subtracted (it is stacked below the signals), and its basis."""
+    def modal(self, x: Array) -> tuple[Evidence, Array, CarryFilter | None]:
+        """Evidence in the eigenbases of nodes and inputs, the slopes ``T`` of the latter, and what inputs carry over.
+
+        ``T`` is the derivative of the input covariance in its eigenbasis. Signals are read once for each basis of the
+        nodes, and turned once for each covariance of the inputs.
+        """
         key = x.tobytes()
-        if self._weighed is None or self._weighed[0] != key:
-            graph_kernel, input_theta, noise_variance = self.split(x)
-            rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
+        if self._modal is None or self._modal[0] != key:
+            task, (graph_kernel, input_theta, noise_variance) = self.task, self.split(x)
+            basis, input_key = graph_kernel.basis(self.spectrum), input_theta.tobytes()
+            if self._inputs is None or self._inputs[0] != input_key:
+                kernel = task.input_kernel.with_theta(input_theta)
+                modes, jacobian = kernel.modes_and_gradient(task.inputs, task.signals.units.signal_scales)
+                slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
+                self._inputs = (input_key, Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
+            rows = self._inputs[1]
+            if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
+                if self._read is None or self._read[0] is not basis:
+                    carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
+                    self._read = (basis, basis.read(task.signals, carried))  # what carries over stands below them
+                vectors = rows.modes.vectors
+                vectors = vectors if task.carried is None else block_diag(vectors, vectors)
+                self._rotated = (basis, rows, self._read[1].rotate(vectors))
             power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-            evidence = Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows))
-            self._weighed = (key, evidence, basis)
-        return self._weighed[1:]
-
-    def _carry(self, evidence: Evidence, basis: Spectrum) -> CarryFilter:
-        return CarryFilter.learnt(evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper)
+            evidence, carry = Evidence(rows, power, residual + noise_variance, self._rotated[2]), None
+            if task.carried is not None:
+                # the most likely carry-over at every step: to first order nothing else depends on it
+                known = evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper
+                carry = CarryFilter.learnt(*known)
+                evidence = replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
+            self._modal = (key, evidence, self._inputs[2], carry)
+        return self._modal[1:]
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""
         evidence = self.evidence(x)
         if isinstance(evidence, EvidenceInTime):
             return Errors()
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        rows = self.inputs_at(input_theta)[0]
+        graph_kernel, _, noise_variance = self.split(x)
 
         def variances(eigenvalues: Array) -> Array:
             own = graph_kernel.residual_power(eigenvalues) + noise_variance
-            return rows.variances(graph_kernel.power(eigenvalues), own)
+            return evidence.rows.variances(graph_kernel.power(eigenvalues), own)
 
         return self.spectrum.errors(variances, evidence.data)
-
-    def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
-        """How signals covary at `theta`, and the derivative ``T`` of their input covariance in its eigenbasis."""
-        key = theta.tobytes()
-        if self._inputs is None or self._inputs[0] != key:
-            kernel, scales = self.task.input_kernel.with_theta(theta), self.task.signals.units.signal_scales
-            modes, jacobian = kernel.modes_and_gradient(self.task.inputs, scales)
-            slopes = [modes.vectors.T @ jacobian[:, :, place] @ modes.vectors for place in range(theta.size)]
-            self._inputs = (key, Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
-        return self._inputs[1:]
-
-    def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
-        """The signals on a basis, in the eigenbasis of the inputs, with what carries over below them; remembered."""
-        task, vectors = self.task, rows.modes.vectors
-        if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
-            if self._read is None or self._read[0] is not basis:
-                carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
-                self._read = (basis, basis.read(task.signals, carried))
-            if task.carried is not None:
-                vectors = block_diag(vectors, vectors)
-            self._rotated = (basis, rows, self._read[1].rotate(vectors))
-        return self._rotated[2]
 
     def information(self, x: Array, further: float = 0.0) -> Array | None:
         """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian.
 
         `further` is white variance that signals are seen through beside all else.
         """
-        graph_kernel, input_theta, noise_variance = self.split(x)
+        graph_kernel, _, noise_variance = self.split(x)
         eigenvalues = self.spectrum.eigenvalues
         jacobians = graph_kernel.power_jacobians(eigenvalues)
         if jacobians is None:
             return None
         if self.is_in_time:
             return self._information_in_time(x, jacobians)
-        rows, slopes = self.inputs_at(input_theta)
-        evidence, each = self.read(x)[0], np.ones(rows.n_signals)
-        filters = list(zip((rows.modes.values, each), jacobians, strict=False))
+        evidence, slopes, _ = self.modal(x)
+        each = np.ones(evidence.rows.n_signals)
+        filters = list(zip((evidence.rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
         precisions = 1 / (1 / evidence.precisions + further) if further else evidence.precisions
         return fisher_information(precisions, evidence.power, self.spectrum.multiplicities, filters, slopes, noise)

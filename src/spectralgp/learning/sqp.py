@@ -113,7 +113,8 @@ class Sqp(Solver):
         return self if self.n_restarts == 0 else replace(self, n_restarts=0)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        warm_starts = self._from_some(task, kernels) if warm_starts is None else warm_starts
+        if warm_starts is None and _has_many(task) and not task.signals.has_holes:  # whose completions are of all
+            warm_starts = self._from_some(task, kernels)
         if warm_starts is not None:
             warm = self._warm(task, kernels, warm_starts)
             if warm is not None:
@@ -156,10 +157,8 @@ class Sqp(Solver):
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
 
-    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
-        """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
-        if not _has_many(task) or task.signals.has_holes:  # whose completions are of all
-            return None
+    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+        """Rough fits to some of many signals, whose evaluations cost their number cubed."""
         random_state = np.random.default_rng(self.random_state)
         rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
         with quietly():
@@ -410,7 +409,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
         if curvature is None:
             break
         step = np.clip(x[own] + np.linalg.solve(curvature, gradient), low, high) - x[own]
-        step *= min(1.0, MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
+        step *= _share_of(step, objective.units[own])
         promised = float(gradient @ step)
         if promised <= (tolerance_nats or MIN_GAIN_NATS * objective.task.signals.size):
             break
@@ -472,7 +471,7 @@ def _climb(
     objective: Landscape, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """The point along a step that keeps a share of what it promises; None if there is none."""
-    share = _share_of(objective, step)
+    share = _share_of(step, objective.units)
     for _ in range(MAX_CUTS):
         new = x + share * step
         if np.array_equal(new, x):
@@ -490,12 +489,12 @@ def _climb(
 def constrained_step(objective: Constrained, x: Array, gradient: Array, precision: Array) -> Array:
     """The step from a point that a quadratic model promises most of, to one that violates nothing; none too long."""
     step = _Constraints(objective, x).step(x, gradient, precision)
-    return step * _share_of(objective, step)
+    return step * _share_of(step, objective.units)
 
 
-def _share_of(objective: Constrained, step: Array) -> float:
+def _share_of(step: Array, units: Array) -> float:
     """How much of a step is taken at most."""
-    return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / objective.units)), 1e-300))
+    return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / units)), 1e-300))
 
 
 class _Constraints:
@@ -594,7 +593,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
-    centres = task.input_starts[-1]
+    centres = task.input_kernel.starting_points(task.length_scales[0])[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -614,12 +613,12 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
         is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
         input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
-    rows = objective.inputs_at(input_theta)[0]
-    data = objective.data_in(spectrum, rows)
     powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:
         noises = [task.known_noise]
+    evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))[0]
+    rows, data = evidence.rows, evidence.data
     best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
     block, n_values = max(1, MAX_BLOCK // data.energies.size), 0
     for grid in GRIDS:

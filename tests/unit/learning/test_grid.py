@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.kernels import Polynomial
-from spectralgp.learning import Task, learn
+from spectralgp.kernels.carry import CarryColumns
+from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import MAX_GRID_FILTERS, _combinations, grid_search
-from tolerances import FORMULA
+from tolerances import FORMULA, OPTIMUM
 
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))
 
@@ -79,3 +81,17 @@ def test_signals_of_zero_have_no_energy_to_start_from():
     kernel, spectrum = bound(Polynomial(1), GRAPHS["random"])
     x, _ = grid_search(Objective(task, kernel, spectrum))
     assert np.all(np.isfinite(x))
+
+
+@pytest.mark.parametrize(("constraint", "solver"), [(None, Sqp()), ("eigenvalues", Lagrangian())])
+def test_searches_on_a_grid_end_well_where_inputs_carry_over(constraint, solver):
+    """Independent signals of noise of a known size about half of the one before: both find what is without a grid."""
+    rng, graph = np.random.default_rng(4), GRAPHS["random"]
+    before = rng.standard_normal((20, graph.n_nodes))
+    signals = 0.5 * before + 2 * rng.standard_normal(before.shape)
+    task = Task.of(graph, None, before, signals, 0.5, prior=None)
+    task = dataclasses.replace(task, carried=CarryColumns.of(np.arange(graph.n_nodes), before))
+    found, expected = learn(task, Polynomial(1, constraint), solver=solver), learn(task, Polynomial(1))
+    assert found.converged
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood, abs=OPTIMUM)
+    assert oracle.relative_error(found.model.carry.chebyshev, expected.model.carry.chebyshev) < np.sqrt(OPTIMUM)
