@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, load
-from spectralgp.estimators.forecaster import row_distances
 from spectralgp.forecasting.model import innovations, joined
 from spectralgp.time import Matern, Oscillator
 
@@ -153,17 +152,6 @@ def test_anomalies_stand_out(model):
     white = model.innovations_[1:]
     lagged = np.mean(white[1:] * white[:-1])
     assert abs(lagged) < 5 / np.sqrt(white.size)
-
-
-def test_distances_of_rows_are_those_of_mahalanobis_by_what_is_known():
-    correlation = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
-    scaled = np.array([[0.3, -1.0, 2.0], [0.3, np.nan, -2.0], [np.nan, -1.5, np.nan], [np.nan] * 3])
-    expected = []
-    for row in scaled[:3]:
-        known = np.flatnonzero(np.isfinite(row))
-        inverse = np.linalg.inv(correlation[np.ix_(known, known)])
-        expected.append(np.sqrt(row[known] @ inverse @ row[known] / known.size))
-    np.testing.assert_allclose(row_distances(correlation, scaled), [*expected, np.nan], rtol=1e-12)
 
 
 def test_innovations_are_errors_one_step_ahead(model):

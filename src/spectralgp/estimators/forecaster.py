@@ -37,6 +37,7 @@ from spectralgp.forecasting.model import (
     on_another_graph,
     one_step,
     paths,
+    scored_rows,
     summary_of,
 )
 from spectralgp.forecasting.times import (
@@ -203,7 +204,7 @@ class GraphGPForecaster(Answering):
             notes = _notes(rows.values, own)
             with progress_bar("fit", None, self.verbose > 0):
                 model, backtest = learn_series(
-                    graph if given is not None and graph.n_edges else None,
+                    graph,
                     clock,
                     rows,
                     components=self.components,
@@ -501,7 +502,7 @@ class GraphGPForecaster(Answering):
             if by == "node":
                 return self._form.to_user(scaled)
             correlation = self._model.ahead(np.array([self._model.last + 1.0])).correlation(0)
-            return row_distances(correlation, scaled)
+            return scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
         scaled, distances, _ = one_step(self._model, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
@@ -727,18 +728,6 @@ def _pandas_index(labels: Any, clock: Clock) -> Any:
         return pandas.Index(labels.astype(np.int64) if whole else labels)
     index, zone = pandas.DatetimeIndex(labels), getattr(clock, "zone", None)
     return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
-
-
-def row_distances(correlation: Array, scaled: Array) -> Array:
-    """Root mean squares of decorrelated rows; NaN is left out, and a row of nothing else is NaN."""
-    found = np.full(len(scaled), np.nan)
-    factor = np.linalg.cholesky(correlation)
-    for place, row in enumerate(scaled):
-        known = np.isfinite(row)
-        if known.any():
-            lower = factor if known.all() else np.linalg.cholesky(correlation[np.ix_(known, known)])
-            found[place] = np.sqrt(np.mean(np.linalg.solve(lower, row[known]) ** 2))
-    return found
 
 
 def _sorted(timed: TimedRows, argument: str) -> Indices:
