@@ -393,8 +393,8 @@ def test_wrong_rows_are_refused_with_what_to_do(change, error, message):
 
 
 def test_times_before_the_last_row_are_refused(model):
-    with pytest.raises(ValueError, match="Y must have rows after the last one, at 2021-10-0"):
-        model.update(TABLE[N_LEARNT - 1 :])
+    with pytest.raises(ValueError, match="Y must have rows after the last one, at 2021-10-05; got earlier"):
+        model.update(TABLE[N_LEARNT - 1 :])  # by the clock of the table, not that of UTC
     with pytest.raises(ValueError, match="times after the last row in increasing order"):
         model.predict(INDEX[:2])
     with pytest.raises(ValueError, match="horizon must be an integer of at least 1"):

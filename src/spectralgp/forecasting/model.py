@@ -455,6 +455,21 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
     return scaled, distances, densities
 
 
+def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
+    """Means and covariances of rows, each given what is known of it and of the rows before it."""
+    mean, covariances = np.empty(rows.values.shape), []
+    for place in range(len(rows.steps)):
+        own = rows.part(slice(place, place + 1))
+        ahead = model.ahead(own.steps, own.exogenous)
+        centre, covariance = ahead.mean[0], ahead.covariance(0)
+        if np.isfinite(own.values).any():
+            centre, covariance = conditioned(centre, covariance, own.values[0])
+            model = model.updated(own)
+        mean[place] = centre
+        covariances.append(covariance)
+    return mean, covariances
+
+
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
     own = model.in_units(rows)
