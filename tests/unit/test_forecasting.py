@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
+from spectralgp.forecasting.backtests import Scored, naive, scored
 from spectralgp.forecasting.mean import (
     PENALTIES,
     _around,
@@ -25,7 +25,7 @@ from spectralgp.forecasting.mean import (
     smoothness_slope,
     week_about,
 )
-from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, row_densities
+from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, scored_rows
 from spectralgp.forecasting.stack import (
     DRIFT_PENALTIES,
     LAGS,
@@ -166,12 +166,19 @@ def test_a_calendar_is_of_dates_and_by_name():
 
 
 def test_gaps_are_bridged_for_the_periodogram_and_no_more():
-    steps = np.array([0.0, 1.0, 3.0])
-    np.testing.assert_allclose(on_grid(steps, steps[:, None])[:, 0], [0, 1, 2, 3])
-    np.testing.assert_allclose(on_grid(5 + steps, steps[:, None])[:, 0], [0, 1, 2, 3])
-    assert on_grid(np.array([0.0, 100.0, 101.0]), np.zeros((3, 1))) is None
-    assert on_grid(np.array([0.0, 1.0, 12.0]), np.zeros((3, 1))) is None  # thirteen steps of three rows
-    assert len(on_grid(np.array([0.0, 1.0, 11.0]), np.zeros((3, 1)))) == 12
+    steps, whole = np.delete(np.arange(24.0), [2, 7, 8]), np.arange(24.0)
+    squares = np.stack([steps**2, -steps], axis=1)
+    bridged = whole**2
+    bridged[[2, 7, 8]] = 5.0, 36 + 45 / 3, 36 + 2 * 45 / 3  # on lines from 1 to 9, and from 36 to 81
+    for start in (0.0, 5.0):
+        np.testing.assert_allclose(on_grid(start + steps, squares), np.stack([bridged, -whole], axis=1))
+    every = noise(24, 2)
+    assert on_grid(5 + whole, every) is every
+    assert on_grid(whole[:23], every[:23]) is None  # too few
+    assert on_grid(steps[:-1], squares[:-1]) is None
+    few = np.r_[np.arange(7.0), 31.0]
+    assert len(on_grid(few, np.zeros((8, 1)))) == 32  # steps of eight rows
+    assert on_grid(few + (few > 9), np.zeros((8, 1))) is None
 
 
 def test_a_periodogram_is_the_mean_power_of_what_a_line_leaves():
@@ -303,23 +310,31 @@ def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
 def test_forecasts_without_a_model_are_rows_before_with_the_deviations_of_changes():
     values = np.cumsum(noise(30, 3), axis=0)
     values[4:, 2] = np.nan
-    found = deviations_of(values, [1, 5])
-    for lag in (1, 5):
+    targets = np.array([3, 5, 9])
+    found = {lag: naive(values[:10], targets, lag, values) for lag in (1, 5)}
+    for lag, (mean, std) in found.items():
         changes = values[lag:] - values[:-lag]
         expected = np.sqrt(np.nanmean(changes[:, :2] ** 2, axis=0))
-        np.testing.assert_allclose(found[lag][:2], expected, rtol=1e-12)
-    np.testing.assert_allclose(found[1][2], np.sqrt(np.mean(np.diff(values[:4, 2]) ** 2)), rtol=1e-12)
+        np.testing.assert_allclose(std[:, :2], np.tile(expected, (3, 1)), rtol=1e-12)
+        there = targets >= lag
+        np.testing.assert_array_equal(mean[there], values[targets[there] - lag])
+        assert np.isnan(mean[~there]).all()
+    np.testing.assert_allclose(found[1][1][:, 2], np.sqrt(np.mean(np.diff(values[:4, 2]) ** 2)), rtol=1e-12)
     # of which nothing is known: what the others have
-    np.testing.assert_allclose(found[5][2], np.sqrt(np.mean(found[5][:2] ** 2)), rtol=1e-12)
-    assert deviations_of(np.zeros((1, 2)), [1])[1].tolist() == [1.0, 1.0]
-    (last,) = simple_forecasts(None)
-    _, season = simple_forecasts(7)
-    assert [last.lag(horizon) for horizon in (1, 7, 8)] == [1, 7, 8]
-    assert [season.lag(horizon) for horizon in (1, 7, 8, 15)] == [7, 7, 14, 21]
-    mean, std = season.forecast(values, np.array([3, 9]), 2, {7: found[5]})
-    assert np.isnan(mean[0]).all()
-    np.testing.assert_array_equal(mean[1], values[2])
-    np.testing.assert_array_equal(std, [found[5], found[5]])
+    np.testing.assert_allclose(found[5][1][:, 2], np.sqrt(np.mean(found[5][1][0, :2] ** 2)), rtol=1e-12)
+    assert naive(values, targets[:1], 1, np.zeros((1, 3)))[1].tolist() == [[1.0, 1.0, 1.0]]  # no change is known
+    still = naive(values, targets[:1], 1, np.array([[1.0, 5.0, 2.0], [1.0, 7.0, 2.0], [1.0, 7.0, 2.0]]))[1]
+    np.testing.assert_allclose(still, [[np.sqrt(2 / 3), np.sqrt(2), np.sqrt(2 / 3)]])  # those that never moved as all
+
+
+@pytest.mark.parametrize(("horizon", "lag"), [(1, 7), (7, 7), (8, 14), (15, 21)])
+def test_the_seasonal_naive_forecast_is_a_row_of_the_last_season_known(horizon, lag):
+    values, targets = np.cumsum(noise(40, 2), axis=0), np.array([30, 34])
+    own = Scored(targets, values[targets], np.zeros((2, 2)), np.ones((2, 2)))
+    found = scored(np.array([horizon]), [own], values, values[:25], 7, "")
+    for name, back in (("persistence", horizon), ("seasonal naive", lag)):
+        expected = np.sqrt(np.mean((values[targets] - values[targets - back]) ** 2))
+        assert found.rmse[name][0] == pytest.approx(expected, rel=1e-12)
 
 
 # --------------------------------------------------------------------------------------------------------- judging
@@ -624,16 +639,18 @@ def test_between_horizons_everything_is_interpolated_and_drift_fades_beyond():
     np.testing.assert_allclose(means, [0, 0, 1.5, 3.0, 1.5, 0, 0])
 
 
-def test_row_densities_are_those_of_a_normal_law_with_holes_left_out():
+def test_rows_are_scored_by_a_normal_law_with_holes_left_out():
     correlation = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
-    std, errors = np.array([[1.0, 2.0, 0.5]] * 2), np.array([[0.3, -1.0, 0.2], [0.3, np.nan, 0.2]])
-    covariance = std[0][:, None] * correlation * std[0]
-    kept = [0, 2]
-    expected = [
-        multivariate_normal(cov=covariance).logpdf(errors[0]),
-        multivariate_normal(cov=covariance[np.ix_(kept, kept)]).logpdf(errors[1, kept]),
-    ]
-    np.testing.assert_allclose(row_densities(correlation, errors, std), expected)
+    errors = np.array([[0.3, -1.0, 0.2], [0.3, np.nan, 0.2], [np.nan, -1.5, np.nan], [np.nan] * 3])
+    std = np.array([[1.0, 2.0, 0.5], [0.7, 1.0, 3.0], [1.0, 0.4, 1.0], [1.0, 1.0, 1.0]])
+    distances, densities = scored_rows(correlation, errors, std)
+    for row in range(3):
+        kept = np.flatnonzero(np.isfinite(errors[row]))
+        covariance = (std[row][:, None] * correlation * std[row])[np.ix_(kept, kept)]
+        error = errors[row, kept]
+        assert densities[row] == pytest.approx(multivariate_normal(cov=covariance).logpdf(error), rel=1e-12)
+        assert distances[row] == pytest.approx(np.sqrt(error @ np.linalg.inv(covariance) @ error / kept.size))
+    assert (np.isnan(distances[3]), densities[3]) == (True, 0.0)
 
 
 def test_a_row_given_some_of_it_is_a_conditional_normal():

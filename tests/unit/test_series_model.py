@@ -159,8 +159,6 @@ def test_a_backtest_scores_every_forecast_from_rolling_origins(model):
         changes = np.sqrt(np.mean((seen[horizon:] - seen[:-horizon]) ** 2, axis=0))
         assert found.crps["persistence"][place] == pytest.approx(np.mean(crps_of(observed, again, changes)), rel=1e-6)
     assert "seasonal naive" not in found.rmse
-    alone = backtested(model, everything, first, np.array([1, 3]), "", joint=False)
-    assert np.isnan(alone.log_density).all()
 
 
 def test_later_rows_are_forecast_from_the_last_one_and_from_each_of_them(model):

@@ -111,8 +111,11 @@ def test_wrong_times_are_refused_with_what_to_do():
         as_times(pd.DatetimeIndex(["2020-01-01", None]))
     with pytest.raises(TypeError, match=r"got 2 levels"):
         as_times(pd.MultiIndex.from_tuples([(1, 2)]))
-    with pytest.raises(ValueError, match=r"one row per time; got row 1 more than once \(1 such.*ambiguous='infer'"):
-        order_of(np.array([0.0, 1.0, 1.0]), lambda row: f"row {row}", "Y")
+    with pytest.raises(ValueError, match=r"Y must have one row per time; got 1.5 more .* \(2 such.*ambiguous='infer'"):
+        order_of(np.array([1.5, 0.0, 3.0, 1.5, 3.0]), "Y")
+    twice = pd.DatetimeIndex(["2020-01-02 05:00", "2020-01-01 23:30", "2020-01-01 23:30"], tz=BERLIN)
+    with pytest.raises(ValueError, match=r"got 2020-01-01 23:30 more than once \(1 such"):
+        order_of(as_times(twice), "Y")
     clock = clock_of(as_times(pd.date_range("2020-01-01", periods=3, tz=BERLIN)))
     with pytest.raises(ValueError, match=r"must all have a time zone or none"):
         clock.steps(as_times(pd.date_range("2020-01-04", periods=3)))
@@ -129,5 +132,11 @@ def test_another_zone_names_the_same_moments():
 
 
 def test_the_order_of_rows_is_that_of_time():
-    assert order_of(np.array([0.0, 1.0, 2.0]), str, "Y") is None
-    np.testing.assert_array_equal(order_of(np.array([2.0, 0.0, 1.0]), str, "Y"), [1, 2, 0])
+    np.testing.assert_array_equal(order_of(np.array([0.0, 1.0, 2.0]), "Y"), [0, 1, 2])  # where a warning is an error
+    with pytest.warns(UserWarning, match="X is not in the order of time: its rows are sorted"):
+        np.testing.assert_array_equal(order_of(np.array([2.0, 0.0, 1.0]), "X"), [1, 2, 0])
+    index = pd.date_range("2020-01-01", periods=3, tz=BERLIN)[[2, 0, 1]]
+    with pytest.warns(UserWarning, match="not in the order of time"):
+        np.testing.assert_array_equal(order_of(as_times(index), "Y"), [1, 2, 0])
+    np.testing.assert_array_equal(clock_of(as_times(index)).steps(as_times(index)), [2, 0, 1])
+    assert clock_of(np.array([3.0, 1.5, 0.5, 1.0])) == Numbers(0.5, 0.5)

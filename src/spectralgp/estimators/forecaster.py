@@ -23,13 +23,12 @@ from spectralgp.estimators import saving
 from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
 from spectralgp.forecasting.backtests import Backtest
 from spectralgp.forecasting.model import (
-    Ahead,
     Rows,
     SeriesModel,
     backtested,
     backtested_after,
     component_words,
-    conditioned,
+    given_in_turn,
     imputed,
     innovations,
     joined,
@@ -37,13 +36,13 @@ from spectralgp.forecasting.model import (
     on_another_graph,
     one_step,
     paths,
+    scored_rows,
     summary_of,
 )
 from spectralgp.forecasting.times import (
     Clock,
     Numbers,
     TimedRows,
-    Times,
     as_times,
     clock_of,
     order_of,
@@ -195,15 +194,14 @@ class GraphGPForecaster(Answering):
             clock: Any = Numbers()
             steps, order = np.arange(float(len(values))), np.arange(len(values))
             if timed.times is not None:
-                order = _sorted(timed, "Y")
-                clock = clock_of(_taken(timed.times, order))
+                order, clock = order_of(timed.times, "Y"), clock_of(timed.times)
                 steps = clock.steps(timed.times)
             rows = Rows(steps, self._form.to_graph(values), self._exogenous(X, len(values), reset=True)).part(order)
-            own = names if columns is None or names is None else tuple(names[c] for c in columns)
-            notes = _notes(rows.values, own)
+            numbered = range(graph.n_nodes) if columns is None else columns.tolist()
+            notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
             with progress_bar("fit", None, self.verbose > 0):
                 model, backtest = learn_series(
-                    graph if given is not None and graph.n_edges else None,
+                    graph,
                     clock,
                     rows,
                     components=self.components,
@@ -285,9 +283,14 @@ class GraphGPForecaster(Answering):
         if not steps.size or np.any(np.diff(steps) <= 0) or steps[0] <= model.last:
             raise ValueError(
                 "horizon must be a number of steps, or times after the last row in increasing order; got times that "
-                f"are not. The last row is at {_label(model.clock.labels(np.array([model.last]))[0])}."
+                f"are not. The last row is at {self._last_time}."
             )
         return steps
+
+    @property
+    def _last_time(self) -> str:
+        """The time of the last row, as people write it."""
+        return time_labels(self._model.clock, np.array([self._model.last]))[0]
 
     def predict(
         self,
@@ -336,13 +339,12 @@ class GraphGPForecaster(Answering):
             rows = Rows(steps, self._form.in_graph(form.signals(known, self.graph_.n_nodes, self)), exogenous)
             if len(rows.values) != len(steps):
                 raise ValueError(f"observed must have {len(steps)} rows, one per time; got {len(rows.values)}.")
-            mean, covariances = _given(self._model, rows)
+            mean, covariances = given_in_turn(self._model, rows)
             variance = np.array([np.diag(one) for one in covariances])
-        labels = self._labels(steps)
 
         def answered(values: Array) -> Any:
             own = form.to_user(values)
-            return self._answer(own[:, 0] if form.is_flat else own, labels)
+            return self._answer(own[:, 0] if form.is_flat else own, steps)
 
         if return_std:
             return answered(mean), answered(np.sqrt(variance))
@@ -351,19 +353,13 @@ class GraphGPForecaster(Answering):
             return answered(mean), form.to_user(form.to_user(stacked, axis=1), axis=2)
         return answered(mean)
 
-    def _labels(self, steps: Array) -> Any:
-        """Times as the index of a table; None for libraries without."""
-        layout = self._form.layout
+    def _answer(self, values: Array, steps: Array | None) -> Any:
+        """Values as the kind of table that was asked for, with the times of steps as its index or their old column."""
+        layout, clock, labels = self._form.layout, self._model.clock, None
         library = layout.library if self._output == "default" and layout is not None else self._output
-        if library in ("default", "numpy"):
-            return None
-        labels = self._model.clock.labels(steps)
-        if library in ("pandas", "xarray"):
-            return _pandas_index(labels, self._model.clock)
-        return labels
-
-    def _answer(self, values: Array, labels: Any) -> Any:
-        """Values as the kind of table that was asked for; a library without an index gets its column of times back."""
+        if steps is not None and library not in ("default", "numpy"):
+            labels = clock.labels(steps)
+            labels = _pandas_index(labels, clock) if library in ("pandas", "xarray") else labels
         table = self._form.answer(values, self._output, self._form.names, labels)
         column = self._time_column
         if column is None or isinstance(table, np.ndarray) or hasattr(table, "iloc") or labels is None:
@@ -373,31 +369,35 @@ class GraphGPForecaster(Answering):
         frame = nw.from_native(table, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return table
-        zone = getattr(self._model.clock, "zone", None)
+        zone = getattr(clock, "zone", None)
         made = nw.new_series(column, labels, nw.Datetime("us"), backend=frame.implementation)
         if zone is not None:
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         return frame.select(made, nw.all()).to_native()
 
-    def _timed(self, Y: Any) -> tuple[Array, Array, Indices, TimedRows]:
-        """Steps and values of the user's rows, and their order in time; rows of arrays follow the last one."""
+    def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
+        """The user's rows without exogenous columns, their order in time, and the table that they were.
+
+        Rows of arrays follow the last one; those that may be past are the ones seen if they are as many.
+        """
         model, form = self._model, self._form
         timed = timed_rows(Y, "Y", names=form.names)
         if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
             timed = TimedRows(form.as_rows(timed.table), None)
-        values = self._form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self))
-        order, times = np.arange(len(values)), timed.times
-        if times is not None and not (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
-            order = _sorted(timed, "Y")
-            steps = model.clock.steps(times)
-        else:  # counted: by an array, or by the numbers that a table has where there are no dates
-            steps = model.last + np.arange(1.0, len(values) + 1)
-        return steps, values, order, timed
+        values = form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self))
+        n_rows, times = len(values), timed.times
+        if times is None or (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
+            # counted: by an array, or by the numbers that a table has where there are no dates
+            is_past = may_be_past and times is None and n_rows == model.n_steps
+            steps = model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
+            return Rows(steps, values, None), np.arange(n_rows), timed
+        order = order_of(times, "Y")
+        return Rows(model.clock.steps(times), values, None), order, timed
 
-    def _rows(self, Y: Any, X: Any) -> tuple[Rows, Indices, TimedRows]:
-        """Rows of the user in time order, and that order."""
-        steps, values, order, timed = self._timed(Y)
-        return Rows(steps, values, self._exogenous(X, len(values))).part(order), order, timed
+    def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
+        """The user's rows in time order, that order, and the table that they were."""
+        rows, order, timed = self._timed(Y, may_be_past)
+        return replace(rows, exogenous=self._exogenous(X, len(rows.steps))).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Which rows of a table with times are after the last one, and may be passed to `update`."""
@@ -417,8 +417,7 @@ class GraphGPForecaster(Answering):
         check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self._model.last:
-            last = _label(self._model.clock.labels(np.array([self._model.last]))[0])
-            raise ValueError(f"Y must have rows after the last one, at {last}; got earlier ones. Drop them.")
+            raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
         self._show(self._model.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
         return self
@@ -440,10 +439,8 @@ class GraphGPForecaster(Answering):
             Standard deviation of the values as they would be observed, by 64 draws; zero where they were.
         """
         check_is_fitted(self)
-        rows, order, timed = self._rows(Y, X)
+        rows, order, timed = self._rows(Y, X, may_be_past=True)
         n_rows = len(rows.steps)
-        if timed.times is None and n_rows == self._model.n_steps:  # counted from the first row
-            rows = replace(rows, steps=rows.steps - rows.steps[0] + self._model.last - n_rows + 1)
         if self._past is not None and rows.steps[0] > self._model.last:
             rows = joined([*self._past, rows])
         found = imputed(self._model, rows, N_IMPUTED_DRAWS)
@@ -454,8 +451,7 @@ class GraphGPForecaster(Answering):
         """Values in the graph's order as a table or array such as was given, with its columns and its times."""
         own = self._form.shaped_as(values, timed.table)
         if self._output != "default" or timed.column is not None:
-            steps = self._model.clock.steps(timed.times) if timed.times is not None else None
-            return self._answer(own, None if steps is None else self._labels(steps))
+            return self._answer(own, None if timed.times is None else self._model.clock.steps(timed.times))
         return like_table(own, timed.table)
 
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
@@ -501,7 +497,7 @@ class GraphGPForecaster(Answering):
             if by == "node":
                 return self._form.to_user(scaled)
             correlation = self._model.ahead(np.array([self._model.last + 1.0])).correlation(0)
-            return row_distances(correlation, scaled)
+            return scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
         scaled, distances, _ = one_step(self._model, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
@@ -537,8 +533,8 @@ class GraphGPForecaster(Answering):
         how = "rows after those seen"
         if first >= len(rows.steps) - 1:
             first, how = int(0.6 * len(rows.steps)), "rows that the model has seen"
-        ahead = ahead[max(first, 0) + ahead < len(rows.steps)]  # of which there is a row
-        return self._in_order(backtested(model, rows, max(first, 0), ahead, how))
+        ahead = ahead[first + ahead < len(rows.steps)]  # of which there is a row
+        return self._in_order(backtested(model, rows, first, ahead, how))
 
     def response(
         self,
@@ -661,11 +657,9 @@ class GraphGPForecaster(Answering):
         rows = Rows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
         backtest = self.backtest_
         if Y is not None:
-            steps, values, order, timed = self._timed(Y)
-            if timed.times is None and len(steps) == model.n_steps:  # counted from the first row
-                steps = steps - len(steps)
-            rows = Rows(steps, values, None).part(order)
-            if np.sum(steps > model.last) > 1 and not model.mean.n_exogenous:
+            rows, order, _ = self._timed(Y, may_be_past=True)
+            rows = rows.part(order)
+            if np.sum(rows.steps > model.last) > 1 and not model.mean.n_exogenous:
                 backtest = self.backtest(Y)
         is_past = rows.steps <= model.last
         n_shown = max(MOST_SHOWN * n_ahead, LEAST_SHOWN)
@@ -703,21 +697,6 @@ class GraphGPForecaster(Answering):
         return summary_of(self._model, self.backtest_, self.graph_)
 
 
-def _given(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
-    """Means and covariances of rows, each given what is known of it and of the rows before it."""
-    mean, covariances = np.empty(rows.values.shape), []
-    for place in range(len(rows.steps)):
-        own = rows.part(slice(place, place + 1))
-        ahead: Ahead = model.ahead(own.steps, own.exogenous)
-        centre, covariance = ahead.mean[0], ahead.covariance(0)
-        if np.isfinite(own.values).any():
-            centre, covariance = conditioned(centre, covariance, own.values[0])
-            model = model.updated(own)
-        mean[place] = centre
-        covariances.append(covariance)
-    return mean, covariances
-
-
 def _pandas_index(labels: Any, clock: Clock) -> Any:
     """Times as an index of pandas, in the zone of `fit`."""
     import pandas
@@ -729,52 +708,18 @@ def _pandas_index(labels: Any, clock: Clock) -> Any:
     return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
 
 
-def row_distances(correlation: Array, scaled: Array) -> Array:
-    """Root mean squares of decorrelated rows; NaN is left out, and a row of nothing else is NaN."""
-    found = np.full(len(scaled), np.nan)
-    factor = np.linalg.cholesky(correlation)
-    for place, row in enumerate(scaled):
-        known = np.isfinite(row)
-        if known.any():
-            lower = factor if known.all() else np.linalg.cholesky(correlation[np.ix_(known, known)])
-            found[place] = np.sqrt(np.mean(np.linalg.solve(lower, row[known]) ** 2))
-    return found
-
-
-def _sorted(timed: TimedRows, argument: str) -> Indices:
-    """The order of rows by time, with a warning where it is another than theirs."""
-    times = timed.times
-    assert times is not None
-    numbers = times if isinstance(times, np.ndarray) else times.stamps
-    order = order_of(np.asarray(numbers), lambda row: _label(_at(times, row)), argument)
-    if order is None:
-        return np.arange(len(timed))
-    warnings.warn(f"{argument} is not in the order of time: its rows are sorted.", stacklevel=4)
-    return order
-
-
-def _at(times: Times, row: int) -> Any:
-    return times[row] if isinstance(times, np.ndarray) else times.local[row].astype("M8[us]")
-
-
-def _taken(times: Times, order: Indices) -> Times:
-    return times[order] if isinstance(times, np.ndarray) else replace(times, stamps=times.stamps[order])
-
-
-def _label(time: Any) -> str:
-    return str(time).removesuffix(".000000").replace("T", " ").removesuffix(" 00:00:00")
-
-
-def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]:
+def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
     """What is odd about rows, for the summary, and a warning where it makes densities meaningless."""
     notes = []
     seen = np.isfinite(values)
     empty = ~seen.any(axis=1)
     n_holes = int((~seen[~empty]).sum())
-    if not seen.any(axis=0).all():
-        nodes = np.flatnonzero(~seen.any(axis=0)).tolist()
-        shown = some([nodes[k] if names is None else names[nodes[k]] for k in range(len(nodes))])
-        raise ValueError(f"Y must have a value in every column; got none in {shown}. Leave these nodes out.")
+    unseen = np.flatnonzero(~seen.any(axis=0))
+    if unseen.size:
+        raise ValueError(
+            f"Y must have a value in every column; got none in {some([names[node] for node in unseen])}. Leave these "
+            "nodes out."
+        )
     if empty.any():
         notes.append(f"{int(empty.sum())} rows without any value are skipped")
     if n_holes:
@@ -784,7 +729,7 @@ def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]
         alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
     copied = [nodes for nodes in alike.values() if len(nodes) > 1]
     if copied and len(values) > 1:
-        shown = some([one if names is None else names[one] for one in copied[0]])
+        shown = some([names[node] for node in copied[0]])
         n_copies = sum(len(nodes) - 1 for nodes in copied)
         text = f"columns {shown} hold the same values ({n_copies} copies in all)"
         notes.append(f"{text}: joint densities say little")

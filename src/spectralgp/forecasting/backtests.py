@@ -81,59 +81,30 @@ class Scored:
     densities: Array | None = None  # (n,), joint log densities of the rows
 
 
-@dataclass(frozen=True, eq=False)
-class Simple:
-    """Forecasts without a model: a row some steps before, and how far rows that far apart differ."""
-
-    name: str
-    season: int | None  # in rows; None for the last row
-
-    def lag(self, horizon: int) -> int:
-        """How many rows before the target the forecast is."""
-        return horizon if self.season is None else self.season * -(-horizon // self.season)
-
-    def forecast(
-        self, values: Array, targets: Indices, horizon: int, deviations: dict[int, Array]
-    ) -> tuple[Array, Array]:
-        """Means and deviations of target rows."""
-        lag = self.lag(horizon)
-        before = targets - lag
-        mean = np.where((before >= 0)[:, None], values[np.maximum(before, 0)], np.nan)
-        return mean, np.broadcast_to(deviations[lag], mean.shape)
-
-
-def simple_forecasts(season: int | None) -> list[Simple]:
-    """Persistence, and the seasonal naive one where there is a season."""
-    found = [Simple(PERSISTENCE, None)]
-    return found if season is None else [*found, Simple(SEASONAL, season)]
-
-
-def deviations_of(values: Array, lags: Sequence[int]) -> dict[int, Array]:
-    """How far rows of a lag differ, by node."""
-    found = {}
-    for lag in lags:
-        changes = values[lag:] - values[: max(len(values) - lag, 0)]
-        known = np.isfinite(changes).sum(axis=0) > 1
-        spread = np.sqrt(observed_mean(np.where(known, changes**2, np.nan), 0))
-        common = np.sqrt(np.nanmean(spread**2)) if known.any() else 1.0
-        found[lag] = np.where(known & (spread > 0), spread, max(float(common), 1e-12))
-    return found
+def naive(values: Array, targets: Indices, lag: int, before: Array) -> tuple[Array, Array]:
+    """The row some steps before each target, NaN where there is none, and how far rows `before` so far apart differ."""
+    there = (targets >= lag)[:, None]
+    mean = np.where(there, values[np.maximum(targets - lag, 0)], np.nan)
+    changes = before[lag:] - before[: max(len(before) - lag, 0)]
+    known = np.isfinite(changes).sum(axis=0) > 1
+    spread = np.sqrt(observed_mean(np.where(known, changes**2, np.nan), 0))
+    common = np.sqrt(np.nanmean(spread**2)) if known.any() else 1.0
+    return mean, np.broadcast_to(np.where(known & (spread > 0), spread, max(float(common), 1e-12)), mean.shape)
 
 
 def scored(
     horizons: Indices, forecasts: Sequence[Scored], values: Array, before: Array, season: int | None, how: str
 ) -> Backtest:
-    """Scores of forecasts, one per horizon; those without a model have the deviations of rows `before`."""
-    simple = simple_forecasts(season)
-    deviations = deviations_of(before, [one.lag(int(horizon)) for one in simple for horizon in horizons])
-    rmse: dict[str, list[float]] = {"model": [], **{one.name: [] for one in simple}}
-    scores: dict[str, list[float]] = {name: [] for name in rmse}
+    """Scores of forecasts, one per horizon, beside the last row again and, where there is a season, the one before."""
+    names = ["model", PERSISTENCE, *([] if season is None else [SEASONAL])]
+    rmse: dict[str, list[float]] = {name: [] for name in names}
+    scores: dict[str, list[float]] = {name: [] for name in names}
     covered, densities, by_node, biases = [], [], [], []
     for horizon, own in zip(horizons.tolist(), forecasts, strict=True):
         observed, mean, std = own.observed, own.mean, own.std
-        laws = {"model": (mean, std)}
-        laws |= {one.name: one.forecast(values, own.targets, horizon, deviations) for one in simple}
-        for name, (centre, spread) in laws.items():
+        lags = [horizon] if season is None else [horizon, season * -(-horizon // season)]
+        laws = [(mean, std), *(naive(values, own.targets, lag, before) for lag in lags)]
+        for name, (centre, spread) in zip(names, laws, strict=True):
             known = np.where(np.isfinite(centre), observed, np.nan)
             is_any = np.isfinite(known).any()
             rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
@@ -151,7 +122,7 @@ def scored(
         {name: np.array(one) for name, one in scores.items()},
         np.array(covered)[:, -1],
         np.array(densities),
-        np.array(by_node).reshape(len(horizons), values.shape[1]),
+        np.array(by_node),
         how,
         {horizon: (one.observed, one.mean, one.std) for horizon, one in pairs},
         {horizon: one.densities for horizon, one in pairs if one.densities is not None},

@@ -30,7 +30,7 @@ PENALTIES = np.geomspace(0.1, 1e5, 19)  # of the ridge, in rows
 LEAST_GAIN = 0.01  # of the squared error of what was held out, for which a season is taken
 BLOCKS = (0.6, 0.8, 1.0)  # of the rows: learnt before each of the first two, judged from there to the next
 FEWEST_JUDGED = 10  # rows, below which nothing is held out
-MOST_GRID = 4  # grid points per row, up to which rows with gaps have a periodogram
+MOST_GRID, FEWEST_GRID = 4, 24  # grid points per row, up to which rows with gaps have a periodogram, and in all
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ def _columns(clock: Clock, seasons: Sequence[Season], steps: Array) -> Array:
 
 
 def on_grid(steps: Array, values: Array) -> Array | None:
-    """Rows at every whole step, interpolated where there is none; None where few steps are rows."""
+    """Rows at every whole step, interpolated where there is none; None where these are few, or few of them rows."""
     n_steps = int(np.round(steps[-1] - steps[0])) + 1
-    if n_steps == len(steps) and np.all(np.diff(steps) == 1):
-        return values
-    if n_steps > MOST_GRID * len(steps) or n_steps < 3:
+    if not FEWEST_GRID <= n_steps <= MOST_GRID * len(steps):
         return None
     grid = steps[0] + np.arange(n_steps)
+    if np.array_equal(grid, steps):
+        return values
     return np.stack([np.interp(grid, steps, column) for column in values.T], axis=1)
 
 
@@ -185,11 +185,9 @@ def week_about(day: Season) -> Season:
     return Season("", period, tuple(k for k in (*range(1, DAYS_OF_WEEK - 1), *beside) if k <= period / 2))
 
 
-def candidate_seasons(power: Array | None, n_steps: int) -> list[Season]:
+def candidate_seasons(power: Array, n_steps: int) -> list[Season]:
     """Seasons that a periodogram shows, the strongest first, none of which is a harmonic of another."""
     found: list[Season] = []
-    if power is None:
-        return found
     for period in peaks(power, n_steps):
         if period < 2 + 1e-6 or len(found) == MOST_SEASONS:
             continue
@@ -284,13 +282,12 @@ def _seasons(
         taken += [known[name] for name in calendar]
     if isinstance(seasons, str) and seasons == "auto":
         grid = on_grid(steps, scaled)
-        power = None if grid is None or len(grid) < 24 else periodogram(grid)
-        n_grid = 0 if grid is None else len(grid)
-        found = candidate_seasons(power, n_grid)
+        found = [] if grid is None else candidate_seasons(periodogram(grid), len(grid))
         if clock.natural_periods():  # weeks are among them
             found = [one for one in found if all(one != week_about(other) for other in found)]
-        # what a natural season has already
-        open_ones += [one for one in found if not any(_is_harmonic(one.period, n.period, n_grid) for n in natural)]
+        for one in found:  # but for what a natural season has already
+            if grid is not None and not any(_is_harmonic(one.period, other.period, len(grid)) for other in natural):
+                open_ones.append(one)
     elif seasons is not None:
         given = [float(period) for period in np.atleast_1d(np.asarray(seasons, dtype=float))]
         if any(not period >= 2 for period in given):

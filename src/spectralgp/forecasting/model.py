@@ -51,7 +51,6 @@ from spectralgp.time.process import ROUGHLY_OPEN, rows_seen
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
 MOST_OSCILLATORS = 2
-FEWEST_GRID = 24  # rows of a periodogram
 MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
 MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
 FEWEST_COMPARED = 2_000  # rows before the blocks that models are learnt from to be compared, where they are many
@@ -212,7 +211,7 @@ def components_for(steps: Array, values: Array, mean: Mean) -> tuple[Component, 
     found: list[Component] = [Matern(0.5), Matern(1.5)]
     there = np.isfinite(values).any(axis=1)
     grid = on_grid(steps[there], interpolated(steps[there], values[there]))
-    if grid is None or len(grid) < FEWEST_GRID:
+    if grid is None:
         return tuple(found)
     power = periodogram(grid)
     if smoothness_slope(power) < SMOOTH_SLOPE:
@@ -241,7 +240,7 @@ def interpolated(steps: Array, values: Array) -> Array:
 class Learner:
     """What members are learnt of and how: those of the graph with a residual or without, by searches of some length."""
 
-    graph: Graph | None
+    graph: Graph
     components: tuple[Component, ...]
     has_residual: bool
     solver: Sqp
@@ -251,49 +250,38 @@ class Learner:
         steps: Array,
         values: Array,
         names: Sequence[str],
-        laplacian: LaplacianKind | None = None,
+        laplacians: Sequence[LaplacianKind] = LAPLACIANS,
         before: Mapping[str, Member] = MappingProxyType({}),
     ) -> dict[str, Member]:
-        """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two.
+        """Members by name, those of the graph on the likeliest of some Laplacians.
 
         Searches go on from members of the same names that were learnt `before`.
         """
         found = {}
         there = np.isfinite(values).any(axis=1)
         steps, values = steps[there], values[there]
+
+        def on_graph(name: str, laplacian: LaplacianKind) -> SeriesFit:
+            power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
+            forms = (power, rate if name == GRAPH else None, rest if self.has_residual else None)
+            known = before[name].fit if name in before else None
+            start, spectrum = None if known is None else known.dynamics, decompose(self.graph, laplacian, scaled=True)
+            return learn_on_graph(spectrum, steps, values, self.components, *forms, self.solver, start)
+
         if NODES in names:
             mention("nodes on their own")
             start = before[NODES].process if NODES in before else None
             found[NODES] = Member(NODES, learn_each(steps, values, self.components, start))
-        if self.graph is None or not {SEPARABLE, GRAPH} & set(names):
-            return found
-        if laplacian is None or SEPARABLE in names:
+        if SEPARABLE in names:
             mention("the graph, one rate for all frequencies")
-            tried = LAPLACIANS if laplacian is None else (laplacian,)
-            fits = [self._on_graph(self.graph, SEPARABLE, one, steps, values, before) for one in tried]
-            best = int(np.argmax([fit.value for fit in fits]))
-            laplacian, found[SEPARABLE] = tried[best], Member(SEPARABLE, fits[best].process, fits[best])
+            fits = {one: on_graph(SEPARABLE, one) for one in laplacians}
+            best = max(fits, key=lambda one: fits[one].value)
+            found[SEPARABLE], laplacians = Member(SEPARABLE, fits[best].process, fits[best]), (best,)
         if GRAPH in names:
             mention("the graph, a rate for each frequency")
-            fit = self._on_graph(self.graph, GRAPH, laplacian, steps, values, before)
+            fit = on_graph(GRAPH, laplacians[0])
             found[GRAPH] = Member(GRAPH, fit.process, fit)
-        return {name: found[name] for name in names if name in found}
-
-    def _on_graph(
-        self,
-        graph: Graph,
-        name: str,
-        laplacian: LaplacianKind,
-        steps: Array,
-        values: Array,
-        before: Mapping[str, Member],
-    ) -> SeriesFit:
-        power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
-        own = (rate if name == GRAPH else None, rest if self.has_residual else None)
-        start = before[name].fit if name in before else None
-        known = None if start is None else start.dynamics
-        spectrum = decompose(graph, laplacian, scaled=True)
-        return learn_on_graph(spectrum, steps, values, self.components, power, *own, self.solver, known)
+        return {name: found[name] for name in names}
 
 
 def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
@@ -317,16 +305,16 @@ def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
 
 
 def learn_series(
-    graph: Graph | None,
+    graph: Graph,
     clock: Clock,
     rows: Rows,
     *,
-    components: Any = "auto",
-    seasons: Any = "auto",
-    calendar: Any = "auto",
-    residual: Any = "auto",
-    drift: Any = "auto",
-    notes: tuple[str, ...] = (),
+    components: Any,
+    seasons: Any,
+    calendar: Any,
+    residual: Any,
+    drift: Any,
+    notes: tuple[str, ...],
 ) -> tuple[SeriesModel, Backtest | None]:
     """Learn everything from rows in time order; with how good forecasts of the last two fifths were from the rest."""
     mean = learn_mean(clock, rows.steps, rows.values, rows.exogenous, seasons, calendar)
@@ -336,9 +324,9 @@ def learn_series(
     if n_steps > MOST_LEARNT:
         notes = (*notes, f"all but the mean is learnt from the last {MOST_LEARNT:,} rows")
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
-    names = [SEPARABLE, GRAPH, NODES] if graph is not None else [NODES]
+    names = [SEPARABLE, GRAPH, NODES] if graph.n_edges else [NODES]
     learner = Learner(graph, chosen, residual is not None, Sqp())
-    decided, backtest, laplacian, compared = None, None, None, dict[str, Member]()
+    decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, Member]()
     if horizons_for(len(values)).size:
         cut = int(BLOCKS[0] * len(values))
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
@@ -361,10 +349,10 @@ def learn_series(
             keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
-        laplacian = next((one.laplacian for one in members.values() if one.laplacian is not None), None)
+        laplacians = tuple(one.fit.dynamics.powers[0].laplacian for one in members.values() if one.fit is not None)[:1]
     else:
         names = names[:1]
-    members = learner.members(rows.steps, values, names, laplacian, compared)
+    members = learner.members(rows.steps, values, names, laplacians, compared)
     states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
     stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.zeros((LAGS, values.shape[1]))
@@ -401,12 +389,12 @@ def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, cut: int)
     return scored(np.array(horizons, dtype=np.intp), found, rows.values, rows.values[:cut], season, how)
 
 
-def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str, joint: bool = True) -> Backtest:
+def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str) -> Backtest:
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
     values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
     means, variances = rolled(model.stack.members, rows.steps, values, origins, horizons)
-    ahead = model.ahead(model.last + horizons.astype(float)) if joint else None
+    ahead = model.ahead(model.last + horizons.astype(float))
     recent = last_rows(completed(model.stack.members, rows.steps, values), origins)
     level = model.mean.at(rows.steps, rows.exogenous)
     found = []
@@ -417,36 +405,33 @@ def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, ho
         spread = model.stack.variance([one[kept, place] for one in variances], float(horizon))
         observed = rows.values[targets]
         mean, std = level[targets] + model.scales * centre, model.scales * np.sqrt(spread)
-        densities = None if ahead is None else row_densities(ahead.correlation(place), observed - mean, std)
+        _, densities = scored_rows(ahead.correlation(place), observed - mean, std)
         found.append(Scored(targets, observed, mean, std, densities))
     return scored(horizons, found, rows.values, rows.values[: first + 1], season_rows(model.mean, first), how)
 
 
 def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backtest:
     """Forecasts of rows after the last one, from it and from each of them, going on from the state."""
-    n_steps, n_nodes = rows.values.shape
-    found: dict[int, list[tuple[int, Array, Array, float]]] = {int(h): [] for h in horizons}
-    correlations = dict[int, Array]()
-    last = np.full((1, n_nodes), np.nan)  # the last row, from which persistence goes on
+    n_steps = len(rows.steps)
+    last = np.full((1, model.scales.size), np.nan)  # the last row, from which persistence goes on
     if not model.mean.n_exogenous:
         last = model.recent[:1] * model.scales + model.mean.at(np.array([model.last]))
+    first = model.ahead(rows.steps[horizons - 1])
+    laws: dict[int, list[tuple[Array, Array]]] = {horizon: [] for horizon in horizons.tolist()}
     for origin in range(-1, n_steps - 1):
-        ahead = [int(h) for h in horizons if origin + h < n_steps]
-        if ahead:
-            at = origin + np.array(ahead)
-            law = model.ahead(rows.steps[at], None if rows.exogenous is None else rows.exogenous[at])
-            for place, horizon in enumerate(ahead):
-                if horizon not in correlations:
-                    correlations[horizon] = law.correlation(place)
-                std = np.sqrt(law.variance[place])
-                error = rows.values[at[place]] - law.mean[place]
-                density = float(row_densities(correlations[horizon], error[None], std[None])[0])
-                found[horizon].append((int(at[place]), law.mean[place], std, density))
+        ahead = horizons[origin + horizons < n_steps]
+        if ahead.size:
+            own = rows.part(origin + ahead)
+            law = model.ahead(own.steps, own.exogenous)
+            for place, horizon in enumerate(ahead.tolist()):
+                laws[horizon].append((law.mean[place], np.sqrt(law.variance[place])))
         model = model.updated(rows.part(slice(origin + 1, origin + 2)))
     forecasts = []
-    for horizon in horizons.tolist():
-        targets, means, deviations, densities = (np.array(one) for one in zip(*found[horizon], strict=True))
-        forecasts.append(Scored(targets + 1, rows.values[targets], means, deviations, densities))
+    for place, horizon in enumerate(horizons.tolist()):
+        mean, std = (np.array(part) for part in zip(*laws[horizon], strict=True))
+        observed = rows.values[horizon - 1 :]
+        _, densities = scored_rows(first.correlation(place), observed - mean, std)
+        forecasts.append(Scored(np.arange(horizon, n_steps + 1), observed, mean, std, densities))
     values = np.concatenate([last, rows.values])
     return scored(horizons, forecasts, values, values, None, "rows after those seen")
 
@@ -454,45 +439,56 @@ def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backt
 def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
     """Errors of rows one step before each in deviations, root mean squares of decorrelated ones, and log densities."""
     n_steps = len(rows.steps)
-    scaled, distances, densities = np.full(rows.values.shape, np.nan), np.full(n_steps, np.nan), np.zeros(n_steps)
+    scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
     correlations = dict[float, Array]()
     for place in range(n_steps):
-        own = rows.part(slice(place, place + 1))
+        here = slice(place, place + 1)
+        own = rows.part(here)
         law = model.ahead(own.steps, own.exogenous)
         gap = float(law.horizons[0])
         if gap not in correlations:
             correlations[gap] = law.correlation(0)
-        std, error = np.sqrt(law.variance[0]), own.values[0] - law.mean[0]
-        known = np.isfinite(error)
-        scaled[place] = error / std
-        if known.any():
-            densities[place] = row_densities(correlations[gap], error[None], std[None])[0]
-            logs = np.sum(np.log(std[known])) + 0.5 * known.sum() * np.log(2 * np.pi)
-            determinant = np.linalg.slogdet(correlations[gap][np.ix_(known, known)])[1]
-            distances[place] = np.sqrt(max(-2 * (densities[place] + logs) - determinant, 0.0) / known.sum())
+        std, error = np.sqrt(law.variance), own.values - law.mean
+        scaled[here] = error / std
+        distances[here], densities[here] = scored_rows(correlations[gap], error, std)
         model = model.updated(own)
     return scaled, distances, densities
+
+
+def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
+    """Means and covariances of rows, each given what is known of it and of the rows before it."""
+    mean, covariances = np.empty(rows.values.shape), []
+    for place in range(len(rows.steps)):
+        own = rows.part(slice(place, place + 1))
+        ahead = model.ahead(own.steps, own.exogenous)
+        centre, covariance = ahead.mean[0], ahead.covariance(0)
+        if np.isfinite(own.values).any():
+            centre, covariance = conditioned(centre, covariance, own.values[0])
+            model = model.updated(own)
+        mean[place] = centre
+        covariances.append(covariance)
+    return mean, covariances
 
 
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
     own = model.in_units(rows)
     seen, are_partial = rows_seen(own)
-    means: list[Array] = []
-    variances: list[Array] = []
-    for member, weight in zip(model.stack.members, model.stack.weights.tolist(), strict=True):
-        if not weight:
-            means, variances = [*means, np.zeros(1)], [*variances, np.zeros(1)]
-        elif are_partial.any():
-            mean, variance = np.full((2, *own.shape), np.nan)
-            origins = np.arange(seen[0], len(own) - 1)
-            ahead = rolling(member.process, rows.steps, own, origins, np.ones(1, np.intp))
-            mean[origins + 1], variance[origins + 1] = (part[:, 0] for part in ahead)
-            means, variances = [*means, mean], [*variances, variance]
-        else:
-            found = member.process.filtered(rows.steps, own)
-            means.append(own - member.process.unload(found.innovations))
-            variances.append(member.process.node_variances(found.innovation_variances))
+
+    def expected(process: ModalProcess) -> tuple[Array, Array]:
+        """Means and variances of rows one step before each."""
+        if not are_partial.any():
+            found = process.filtered(rows.steps, own)
+            return own - process.unload(found.innovations), process.node_variances(found.innovation_variances)
+        mean, variance = np.full((2, *own.shape), np.nan)
+        origins = np.arange(seen[0], len(own) - 1)
+        ahead = rolling(process, rows.steps, own, origins, np.ones(1, np.intp))
+        mean[origins + 1], variance[origins + 1] = (part[:, 0] for part in ahead)
+        return mean, variance
+
+    pairs = zip(model.stack.members, model.stack.weights, strict=True)
+    nothing = np.zeros(1), np.zeros(1)  # of members that have no weight
+    means, variances = zip(*(expected(one.process) if weight else nothing for one, weight in pairs), strict=True)
     drifts = 1 in model.stack.drift_horizons
     filled = completed(model.stack.members, rows.steps, own) if drifts else own
     before = last_rows(filled, np.arange(-1, len(own) - 1)) if drifts else np.empty(0)
@@ -514,17 +510,21 @@ def paths(ahead: Ahead, n_samples: int, random: np.random.Generator) -> Array:
     return out
 
 
-def row_densities(correlation: Array, errors: Array, std: Array) -> Array:
-    """Joint log densities of rows, in nats, from errors whose correlations are the same for all; NaN is left out."""
-    found = np.zeros(len(errors))
+def scored_rows(correlation: Array, errors: Array, std: Array) -> tuple[Array, Array]:
+    """Root mean squares of decorrelated errors of rows, in deviations, and joint log densities of rows in nats.
+
+    Correlations are the same for all rows. What is NaN is left out; of a row of nothing else the first is NaN.
+    """
+    known = np.isfinite(errors)
+    lengths, determinants = np.zeros((2, len(errors)))
     factor = np.linalg.cholesky(correlation)
-    for place, error in enumerate(errors):
-        known = np.isfinite(error)
-        lower = factor if known.all() else np.linalg.cholesky(correlation[np.ix_(known, known)])
-        white = solve_triangular(lower, error[known] / std[place][known], lower=True)
-        found[place] = -0.5 * (white @ white + known.sum() * np.log(2 * np.pi))
-        found[place] -= np.sum(np.log(np.diag(lower))) + np.sum(np.log(std[place][known]))
-    return found
+    for place, (row, there) in enumerate(zip(errors / std, known, strict=True)):
+        lower = factor if there.all() else np.linalg.cholesky(correlation[np.ix_(there, there)])
+        white = solve_triangular(lower, row[there], lower=True)
+        lengths[place], determinants[place] = white @ white, 2 * np.sum(np.log(np.diag(lower)))
+    counts, logs = known.sum(axis=1), np.where(known, np.log(2 * np.pi * std**2), 0.0).sum(axis=1)
+    distances = np.sqrt(lengths / np.where(counts > 0, counts, np.nan))
+    return distances, -0.5 * (lengths + determinants + logs)
 
 
 # ----------------------------------------------------------------------------------------------------------- words

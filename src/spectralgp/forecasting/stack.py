@@ -15,7 +15,6 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.forecasting.backtests import Scored
-from spectralgp.graphs import LaplacianKind
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
@@ -44,11 +43,6 @@ class Member:
     name: str
     process: ModalProcess
     fit: SeriesFit | None = None  # on the graph
-
-    @property
-    def laplacian(self) -> LaplacianKind | None:
-        """Whose frequencies the modes are."""
-        return None if self.fit is None else self.fit.dynamics.powers[0].laplacian
 
 
 def rolled(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
@@ -210,10 +210,11 @@ def _counted(dates: Dates, start: int, by: Ways) -> Array:
 
 
 def clock_of(times: Times) -> Clock:
-    """The clock on which the gaps between ordered rows are most alike."""
+    """The clock on which the gaps between rows, in the order of time, are most alike."""
     if not isinstance(times, Dates):
-        gaps = np.diff(times)
-        return Numbers(float(times[0]), float(np.median(gaps)) if gaps.size else 1.0)
+        gaps = np.diff(np.sort(times))
+        return Numbers(float(times.min()), float(np.median(gaps)) if gaps.size else 1.0)
+    times = Dates(np.sort(times.stamps), times.zone)
     start = int(times.stamps[0])
     if len(times.stamps) < 2:
         return Calendar(start, float(DAY), times.zone, "elapsed")
@@ -231,13 +232,19 @@ def clock_of(times: Times) -> Clock:
     return Calendar(start, best[1], times.zone, best[2])
 
 
+def shown(times: Times) -> tuple[str, ...]:
+    """Times as people write them: dates by the local clock, or numbers."""
+    if isinstance(times, Dates):
+        return row_labels(times.local.astype("M8[us]"), len(times.stamps))
+    return tuple(f"{time:.12g}" for time in times.tolist())
+
+
 def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
-    """Steps as people write them: dates by the local clock, numbers, or rows where they are only counted."""
+    """Steps as people write their times, or as rows where these are only counted."""
     labels = clock.labels(steps)
     if isinstance(clock, Calendar):
-        return row_labels(Dates(labels.astype(np.int64), clock.zone).local.astype("M8[us]"), len(steps))
-    counted = "row " if clock == Numbers() else ""
-    return tuple(f"{counted}{label:.12g}" for label in labels.tolist())
+        return shown(Dates(labels.astype(np.int64), clock.zone))
+    return tuple(f"row {label}" if clock == Numbers() else label for label in shown(labels))
 
 
 # ---------------------------------------------------------------------------------------------------------- reading
@@ -308,10 +315,6 @@ class TimedRows:
     times: Times | None
     column: str | None = None  # that the times had in a library without an index
 
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.table)
-
 
 def timed_rows(given: Any, argument: str, **kwargs: Any) -> TimedRows:
     """A table of any library with its times: its index, or its one column of dates."""
@@ -340,14 +343,17 @@ def _date_column(given: Any) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def order_of(steps: Array, label: Callable[[int], str], argument: str) -> Indices | None:
-    """The order of rows by time, None where they are in it; equal times are refused."""
-    order = np.argsort(steps, kind="stable")
-    same = np.flatnonzero(np.diff(steps[order]) <= 0)
+def order_of(times: Times, argument: str) -> Indices:
+    """The order of rows by time, with a warning where they are in another; equal times are refused."""
+    numbers: Any = times.stamps if isinstance(times, Dates) else times
+    order = np.argsort(numbers, kind="stable")
+    same = np.flatnonzero(np.diff(numbers[order]) <= 0)
     if same.size:
         raise ValueError(
-            f"{argument} must have one row per time; got {label(int(order[same[0]]))} more than once ({same.size} such "
-            "rows in all). Drop or average them; where a clock went back, localise it: "
+            f"{argument} must have one row per time; got {shown(times)[order[same[0]]]} more than once "
+            f"({same.size} such rows in all). Drop or average them; where a clock went back, localise it: "
             "tz_localize(zone, ambiguous='infer')."
         )
-    return None if np.all(np.diff(order) > 0) else order
+    if np.any(np.diff(order) < 0):
+        warnings.warn(f"{argument} is not in the order of time: its rows are sorted.", stacklevel=4)
+    return order

@@ -135,17 +135,14 @@ class Dynamics:
     def path(self) -> list[Dynamics]:
         """Forms of growing complexity, of which this is the last: powers grow first, then rates that are functions."""
         n, paths = len(self.components), [kernel.path() for kernel in self.kernels]
-        are_rates = [n <= number < 2 * n for number in range(len(paths))]
-        n_powers, n_rates = (
-            max(len(path) for path, is_rate in zip(paths, are_rates, strict=True) if is_rate is wanted)
-            for wanted in (False, True)
-        )
-        turns = [(turn, 0) for turn in range(n_powers)] + [(n_powers - 1, turn) for turn in range(1, n_rates)]
-        forms = [
-            [path[min(turn[is_rate], len(path) - 1)] for path, is_rate in zip(paths, are_rates, strict=True)]
-            for turn in turns
-        ]
-        return [self.with_kernels(form, self.noise_variance) for form in forms]  # type: ignore[arg-type]
+
+        def form(of_power: int, of_rate: int) -> Dynamics:
+            turns = [*[of_power] * n, *[of_rate] * n, *[of_power] * len(self.residuals)]
+            kernels: Any = [path[min(turn, len(path) - 1)] for path, turn in zip(paths, turns, strict=True)]
+            return self.with_kernels(kernels, self.noise_variance)
+
+        n_powers, n_rates = (max(map(len, part)) for part in (paths[:n] + paths[2 * n :], paths[n : 2 * n]))
+        return [form(turn, 0) for turn in range(n_powers)] + [form(n_powers - 1, turn) for turn in range(1, n_rates)]
 
     def grown_from(self, simpler: Dynamics) -> Dynamics:
         """The form with the functions of a simpler one."""
@@ -264,13 +261,13 @@ class SeriesObjective:
             self.n_evaluations += 1
             form, eigenvalues = self.form.with_theta(x), self.spectrum.eigenvalues
             slopes = evaluate(form.space(eigenvalues), self.timeline, self.coefficients)
-            value, gradient = self._log_prior(form)
+            value, gradient, _ = self._log_prior(form)
             local = [*slopes.powers, *slopes.rates, *[slopes.own] * len(form.residuals)]
             parts = zip(form.kernels, local, strict=True)
             gradient[:-1] += np.concatenate([kernel.power_jacobian(eigenvalues).T @ slope for kernel, slope in parts])
             gradient[-1] += form.noise_variance * slopes.own.sum()
             likelihood = float(slopes.values.sum())
-            self._evaluated = (x.copy(), likelihood + float(value), gradient, likelihood)
+            self._evaluated = (x.copy(), likelihood + value, gradient, likelihood)
         return self._evaluated[1], self._evaluated[2].copy()
 
     def log_likelihood(self, x: Array) -> float:
@@ -279,57 +276,41 @@ class SeriesObjective:
         assert self._evaluated is not None  # by the line above
         return self._evaluated[3]
 
-    def _log_prior(self, form: Dynamics) -> tuple[float, Array]:
-        value, gradient = 0.0, np.zeros(self.form.theta.size)
-        n, noise = len(form.components), form.noise_variance
+    def _log_prior(self, form: Dynamics) -> tuple[float, Array, Array]:
+        """Log prior, its gradient, and its curvature or a precision to step by."""
+        n, noise, eigenvalues = len(form.components), form.noise_variance, self.spectrum.eigenvalues
+        value, gradient, precisions = 0.0, np.zeros(self.form.theta.size), []
         for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
             is_rate = n <= number < 2 * n
-            own, slope, on_noise, _ = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise)
-            value, gradient[place] = value + own, slope
-            if not is_rate:
+            least = form.least_rate if is_rate else noise
+            own, gradient[place], on_noise, precision = kernel.log_prior(self.spectrum, least)
+            value += own
+            if is_rate:  # its mean lies some standard deviations from the centre, in logarithms
+                mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
+                centre, spread = self.priors.centres[number - n], self.priors.spreads[number - n]
+                deviation = float(np.log(mean) - centre) / spread
+                direction = self.spectrum.mean(kernel.power_jacobian(eigenvalues)) / (mean * spread)
+                value -= 0.5 * deviation**2
+                gradient[place] -= deviation * direction
+                precision = precision + np.outer(direction, direction)
+            else:
                 gradient[-1] += on_noise
-                continue
-            deviation, direction = self._rate_deviation(form, number - n)
-            value -= 0.5 * deviation**2
-            gradient[place] -= deviation * direction
-        of_noise, slope_of_noise, _ = self._noise_log_prior(noise)
+            precisions.append(precision)
+        deviation = float(np.log(noise / (NOISE_SHARE * self.variance)))
+        of_noise, slope_of_noise, precision_of_noise = noise_log_prior(deviation, self.spectrum.n_nodes)
         gradient[-1] += slope_of_noise
-        return value + of_noise, gradient
+        return float(value + of_noise), gradient, block_diag(*precisions, precision_of_noise)
 
-    def _rate_deviation(self, form: Dynamics, number: int) -> tuple[float, Array]:
-        """How far a component's mean log rate lies from its centre, in standard deviations, and the slope of that."""
-        eigenvalues, kernel, spread = self.spectrum.eigenvalues, form.rates[number], self.priors.spreads[number]
-        mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
-        slope = self.spectrum.mean(kernel.power_jacobian(eigenvalues)) / (mean * spread)
-        return float(np.log(mean) - self.priors.centres[number]) / spread, slope
-
-    def information(self, x: Array) -> Array:
-        """Fisher information of the parameters: equation (33)."""
+    def precision(self, x: Array) -> Array:
+        """Fisher information of the parameters, equation (33), and the curvature of the prior."""
         form, eigenvalues = self.form.with_theta(x), self.spectrum.eigenvalues
         n, local = len(form.components), information(form.space(eigenvalues), self.timeline)
         jacobians = [kernel.power_jacobian(eigenvalues) for kernel in form.kernels]
         jacobians.append(np.full((eigenvalues.size, 1), form.noise_variance))
         which = [*range(2 * n), *[2 * n] * (len(form.residuals) + 1)]
         parts = list(zip(which, jacobians, strict=True))
-        return np.block([[one.T @ (local[a, b][:, None] * other) for b, other in parts] for a, one in parts])
-
-    def precision(self, x: Array) -> Array:
-        """Fisher information and the curvature of the prior."""
-        form = self.form.with_theta(x)
-        n, noise = len(form.components), form.noise_variance
-        parts = []
-        for number, kernel in enumerate(form.kernels):
-            is_rate = n <= number < 2 * n
-            own = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise).precision
-            if is_rate:
-                direction = self._rate_deviation(form, number - n)[1]
-                own = own + np.outer(direction, direction)
-            parts.append(own)
-        return definite(self.information(x) + block_diag(*parts, self._noise_log_prior(noise)[2]), self.units)
-
-    def _noise_log_prior(self, noise: float) -> tuple[float, float, float]:
-        """Of the log noise, with its slope and a precision to step by."""
-        return noise_log_prior(float(np.log(noise / (NOISE_SHARE * self.variance))), self.spectrum.n_nodes)
+        fisher = np.block([[one.T @ (local[a, b][:, None] * other) for b, other in parts] for a, one in parts])
+        return definite(fisher + self._log_prior(form)[2], self.units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,8 +387,8 @@ def learn_on_graph(
     timeline, values = _read(times, values, {"n_nodes": spectrum.n_nodes})
     form = dynamics_of(spectrum, timeline, components, power, rate, residual) if start is None else start
     if np.isnan(values).any():
-        return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt(start)
-    return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form, start)
+        return _learnt_through_holes(spectrum, timeline, values, form, solver, start)
+    return _Search(spectrum, timeline, [values], solver).learnt(form, start)
 
 
 def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Array]:
@@ -418,11 +399,6 @@ def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Arr
     if kept.size < 3:
         raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
     return (Timeline.of(times[kept]), values[kept]) if kept.size < len(values) else (Timeline.of(times), values)
-
-
-def coefficients_of(spectrum: ExactSpectrum, values: Array) -> Array:
-    """Series at the frequencies of a graph."""
-    return np.ascontiguousarray(values if spectrum.forward is None else values @ spectrum.forward)
 
 
 def dynamics_of(
@@ -455,8 +431,14 @@ class _Search:
 
     spectrum: ExactSpectrum
     timeline: Timeline
-    coefficients: tuple[Array, ...]
+    sets: Sequence[Array]  # the series, and what it may deviate by where it has holes, over the nodes
     solver: Sqp
+
+    @cached_property
+    def coefficients(self) -> list[Array]:
+        """Series at the frequencies of the graph."""
+        forward = self.spectrum.forward
+        return [np.ascontiguousarray(one if forward is None else one @ forward) for one in self.sets]
 
     def objective(self, form: Dynamics, window: slice = slice(None)) -> SeriesObjective:
         """Of the rows in a window."""
@@ -467,8 +449,8 @@ class _Search:
     @property
     def window(self) -> slice:
         """The latest rows, as many as searches on the way see."""
-        n_steps, n_modes = self.coefficients[0].shape
-        fewest = max(2, MOST_ON_THE_WAY // (n_modes * len(self.coefficients)))
+        n_steps, n_nodes = self.sets[0].shape
+        fewest = max(2, MOST_ON_THE_WAY // (n_nodes * len(self.sets)))
         return slice(None) if fewest >= n_steps else slice(n_steps - fewest, None)
 
     def learnt(self, form: Dynamics, start: Dynamics | None = None) -> SeriesFit:
@@ -525,71 +507,65 @@ class _Search:
         return SeriesFit(dynamics, process, likelihood, value, certificate, outcome, detail, tuple(stages), precision)
 
 
-class _ExpectationMaximisation:
-    """Learning of series with holes: complete them under the dynamics, learn, and again until nothing is gained."""
+class _Holes:
+    """Rows of which something is missing, completed anew under every process that is learnt from them."""
 
-    def __init__(self, spectrum: ExactSpectrum, timeline: Timeline, values: Array, form: Dynamics, solver: Sqp) -> None:
-        self.spectrum, self.timeline, self.values, self.form, self.solver = spectrum, timeline, values, form, solver
-        self.completion: Completion | None = None
-        self.n_draws = draws_for(values)
+    def __init__(self, times: Array, values: Array) -> None:
+        self.times, self.values = times, values
+        self.last: Completion | None = None
+        wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
+        self.n_draws = max(FEWEST_DRAWS, min(wanted, MOST_DRAWN // values.size))
 
-    def _search(self, dynamics: Dynamics) -> _Search:
-        """Among what is learnt from the series completed under dynamics."""
-        process, times = dynamics.process(self.spectrum), self.timeline.times
-        self.completion = completion = complete(process, times, self.values, self.n_draws, self.completion, EM_SOLVES)
-        parts = (completion.mean, *completion.deviations)
-        sets = tuple(coefficients_of(self.spectrum, part) for part in parts)
-        return _Search(self.spectrum, self.timeline, sets, self.solver)
+    def completed(self, process: ModalProcess) -> list[Array]:
+        """Rows, and what they may deviate by, as outer products that add up; solves go on from the last ones."""
+        self.last = complete(process, self.times, self.values, self.n_draws, self.last, EM_SOLVES)
+        return [self.last.mean, *self.last.deviations]
 
-    def learnt(self, start: Dynamics | None = None) -> SeriesFit:
-        """The fit, with the likelihood of what was observed: equation (33b)."""
-        stages = list[Stage]()
-        fit = self._searched(stages) if start is None else self._search(start).fit(start, stages)
-        outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
-        rate = float(np.mean(np.isnan(self.values)))
-        for _ in range(MOST_EM_STEPS):
-            search = self._search(fit.dynamics)
-            before = search.objective(fit.dynamics).evaluate(fit.dynamics.theta)[0]
-            fit = search.fit(fit.dynamics, stages)
-            gain = fit.value - before
-            detail = f"another step would gain {max(gain, 0.0):.2g} nats"
-            # a step leaves the share of the way to the maximum that the missing information has in all
-            ratio = float(np.sqrt(max(gain, 0.0) / last_gain)) if last_gain > 0 else 0.0
-            if gain <= EM_TOLERANCE_NATS * (1 - min(max(rate, ratio), MOST_MISSING)):
-                outcome = Outcome.CONVERGED
-                break
-            last_gain = gain
-        objective = self._search(fit.dynamics).objective(fit.dynamics)
-        certificate = certify(objective, fit.dynamics.theta, fit.certificate.lift)
-        likelihood = fit.process.filtered(self.timeline.times, self.values, ROUGHLY_OPEN).log_likelihood
-        return replace(
-            fit,
-            log_likelihood=likelihood,
-            value=likelihood + fit.value - fit.log_likelihood,  # with the prior
-            outcome=outcome,
-            detail=detail,
-            certificate=certificate,
-            stages=tuple(stages),
-        )
 
-    def _searched(self, stages: list[Stage]) -> SeriesFit:
-        """The first fits, by searches from several starts."""
-        known = np.where(np.isnan(self.values), 0.0, self.values)
-        simplest = self.form.path()[0]
-        first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
-        dynamics = simplest.with_theta(first.objective(simplest).start(0.0))
-        dynamics = self._search(dynamics).fit(dynamics, stages).dynamics
+def _learnt_through_holes(
+    spectrum: ExactSpectrum, timeline: Timeline, values: Array, form: Dynamics, solver: Sqp, start: Dynamics | None
+) -> SeriesFit:
+    """Complete series under dynamics, learn, and again until nothing is gained: by EM, with the likelihood of (33b)."""
+    holes, stages = _Holes(timeline.times, values), list[Stage]()
+
+    def search(dynamics: Dynamics) -> _Search:
+        return _Search(spectrum, timeline, holes.completed(dynamics.process(spectrum)), solver)
+
+    if start is None:
+        simplest = form.path()[0]
+        known = _Search(spectrum, timeline, [np.where(np.isnan(values), 0.0, values)], solver)
+        dynamics = simplest.with_theta(known.objective(simplest).start(0.0))
+        fit = search(dynamics).fit(dynamics, stages)
         for _ in range(N_SEARCHES):
-            fit = self._search(dynamics).learnt(self.form)
-            dynamics = fit.dynamics
+            fit = search(fit.dynamics).learnt(form)
             stages += fit.stages
-        return fit
-
-
-def draws_for(values: Array) -> int:
-    """How many draws stand for what is missing of values."""
-    wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
-    return max(FEWEST_DRAWS, min(wanted, MOST_DRAWN // values.size))
+    else:
+        fit = search(start).fit(start, stages)
+    outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
+    rate = float(np.mean(np.isnan(values)))
+    for _ in range(MOST_EM_STEPS):
+        again = search(fit.dynamics)
+        before = again.objective(fit.dynamics).evaluate(fit.dynamics.theta)[0]
+        fit = again.fit(fit.dynamics, stages)
+        gain = fit.value - before
+        detail = f"another step would gain {max(gain, 0.0):.2g} nats"
+        # a step leaves the share of the way to the maximum that the missing information has in all
+        ratio = float(np.sqrt(max(gain, 0.0) / last_gain)) if last_gain > 0 else 0.0
+        if gain <= EM_TOLERANCE_NATS * (1 - min(max(rate, ratio), MOST_MISSING)):
+            outcome = Outcome.CONVERGED
+            break
+        last_gain = gain
+    certificate = certify(search(fit.dynamics).objective(fit.dynamics), fit.dynamics.theta, fit.certificate.lift)
+    likelihood = fit.process.filtered(timeline.times, values, ROUGHLY_OPEN).log_likelihood
+    return replace(
+        fit,
+        log_likelihood=likelihood,
+        value=likelihood + fit.value - fit.log_likelihood,  # with the prior
+        outcome=outcome,
+        detail=detail,
+        certificate=certificate,
+        stages=tuple(stages),
+    )
 
 
 def _label(form: Dynamics) -> str:
@@ -621,15 +597,11 @@ def learn_each(
     mean_squares = observed_mean(np.square(values), 0, 0.0)
     mean_squares = np.maximum(mean_squares, LEAST_NODE_SHARE * (float(mean_squares.mean()) or 1.0))
     nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
-    known = None if start is None else nodes.logarithms(start)
-    if not np.isnan(values).any():
-        return nodes.process(nodes.learnt([values]) if known is None else nodes.scored([values], known)[0])
-    logarithms, completion = nodes.start(0.0) if known is None else known, None
-    n_draws = draws_for(values)
-    for step in range(NODE_COMPLETIONS):
-        completion = complete(nodes.process(logarithms), timeline.times, values, n_draws, completion, EM_SOLVES)
-        sets = [completion.mean, *completion.deviations]
-        logarithms = nodes.learnt(sets) if step == 0 and known is None else nodes.scored(sets, logarithms)[0]
+    logarithms = nodes.start(0.0) if start is None else nodes.logarithms(start)
+    holes = _Holes(timeline.times, values) if np.isnan(values).any() else None
+    for step in range(1 if holes is None else NODE_COMPLETIONS):
+        sets = [values] if holes is None else holes.completed(nodes.process(logarithms))
+        logarithms = nodes.learnt(sets) if step == 0 and start is None else nodes.scored(sets, logarithms)[0]
     return nodes.process(logarithms)
 
 

@@ -77,9 +77,10 @@ class ModalProcess:
         return as_times(times, len(values)), values
 
     def start(self, time: float) -> Filtered:
-        """What is known before any row, at a time."""
+        """What is known before any row, just before a time."""
         stationary, nothing = self.space.stationary, np.empty((0, self.own.size))
-        return Filtered(self, time, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
+        before = float(np.nextafter(time, -np.inf))
+        return Filtered(self, before, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
 
     def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
         """What rows say of the future: one pass over them, equation (29), or (33b) where something is missing.
@@ -94,13 +95,10 @@ class ModalProcess:
             How much of what missing values leave open is kept, in deviations of states.
         """
         times, values = self.read(times, values)
-        seen, are_partial = rows_seen(values)
+        seen, _ = rows_seen(values)
         if not seen.size:
             raise ValueError("values must have a row that is not NaN; got none.")
-        if are_partial.any():
-            return self.start(float(times[seen[0]]) - 1.0).updated(times, values, smallest_open)
-        start = Filter.of(self.space, Timeline.of(times[seen]))
-        return _after(self, start, times, values, seen, 0.0)
+        return self.start(times[seen[0]]).updated(times, values, smallest_open)
 
 
 def as_times(times: Any, n_steps: int) -> Array:
@@ -120,28 +118,6 @@ def rows_seen(values: Array) -> tuple[Indices, Mask]:
     missing = np.isnan(values)
     seen = np.flatnonzero(~missing.all(axis=1))
     return seen, np.asarray(missing[seen].any(axis=1))
-
-
-def _after(
-    process: ModalProcess, start: Filter, times: Array, values: Array, seen: Indices, log_likelihood: float
-) -> Filtered:
-    """A filter after its rows."""
-    every = seen.size == len(values)
-    innovations, states = start.innovations(process.load(values if every else values[seen]))
-    log_likelihood += float(start.log_likelihoods(innovations).sum())
-    variances = start.variances
-    if not every:
-        innovations, variances = (_spread(part, seen, len(values)) for part in (innovations, variances))
-    return Filtered(
-        process, float(times[seen[-1]]), states[-1], start.table.filtered[-1], log_likelihood, innovations, variances
-    )
-
-
-def _spread(part: Array, seen: Indices, n_rows: int) -> Array:
-    """Rows at their places among all, NaN elsewhere."""
-    out = np.full((n_rows, part.shape[1]), np.nan)
-    out[seen] = part
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +145,29 @@ class Filtered:
         smallest_open : float, default=1e-10
             How much of what missing values leave open is kept, in deviations of states.
         """
-        times, rows = self.process.read(times, rows)
+        process = self.process
+        times, rows = process.read(times, rows)
         seen, are_partial = rows_seen(rows)
         if seen.size and times[seen[0]] <= self.time:
             raise ValueError(f"times must be later than the last row, at {self.time}; got {times[seen[0]]}.")
-        if seen.size and not len(self.unknown) and not are_partial.any():
-            start = Filter.after(self.process.space, self.time, times[seen], self.state, self.covariance)
-            return _after(self.process, start, times, rows, seen, self.log_likelihood)
+        innovations, variances = np.full((2, len(rows), process.own.size), np.nan)
         known = self
-        for row in seen:
-            known = known.given(float(times[row]), rows[row], smallest_open)[0]
-        nothing = np.full((len(rows), self.process.own.size), np.nan)
-        return replace(known, innovations=nothing, innovation_variances=nothing)
+        if seen.size and not len(self.unknown) and not are_partial.any():
+            filtered = Filter.after(process.space, self.time, times[seen], self.state, self.covariance)
+            chosen = slice(None) if seen.size == len(rows) else seen  # of which the first copies nothing
+            innovations[chosen], states = filtered.innovations(process.load(rows[chosen]))
+            variances[chosen] = filtered.variances
+            known = replace(
+                self,
+                time=float(times[seen[-1]]),
+                state=states[-1],
+                covariance=filtered.table.filtered[-1],
+                log_likelihood=self.log_likelihood + float(filtered.log_likelihoods(innovations[chosen]).sum()),
+            )
+        else:
+            for row in seen:
+                known, _ = known.given(float(times[row]), rows[row], smallest_open)
+        return replace(known, innovations=innovations, innovation_variances=variances)
 
     def one_by_one(self, times: Array, rows: Array, smallest_open: float) -> Iterator[tuple[int, Filtered, Array]]:
         """After each row that is there: its number, what is known by then, and the row with its mean filled in."""
@@ -189,7 +176,7 @@ class Filtered:
             known, filled = known.given(float(times[row]), rows[row], smallest_open)
             yield row, known, filled
 
-    def given(self, time: float, row: Array, smallest_open: float = SMALLEST_OPEN) -> tuple[Filtered, Array]:
+    def given(self, time: float, row: Array, smallest_open: float) -> tuple[Filtered, Array]:
         """After one row of which something is missing, or after such rows, and the row with its mean filled in: (33b).
 
         The states are ``m + W u + e``: ``e`` has a covariance by mode, as if all had been observed, and ``u`` is white
@@ -197,8 +184,9 @@ class Filtered:
         a linear regression of the innovations by mode; what they leave open becomes the new ``W``.
         """
         process, space = self.process, self.process.space
-        mean, covariance, opened = self._moved(time - self.time)
-        missing = np.isnan(row)
+        matrices, missing = space.matrices(np.array([time - self.time])), np.isnan(row)
+        mean, covariance = matrices.moved(0, self.state, self.covariance)
+        opened = matrices.carried(0, self.unknown) if len(self.unknown) else np.empty((0, *mean.shape))
         gains = covariance[:, space.layout[2]].sum(axis=1)
         variances = space.variances(covariance)
         scaled = gains / variances
@@ -214,7 +202,6 @@ class Filtered:
             return replace(
                 self, time=time, state=mean + scaled * errors, covariance=after, log_likelihood=value
             ), filled
-        opened = opened if n_open else np.empty((0, *mean.shape))
         sides = np.concatenate([space.values(opened), -lost])
         precision = (sides / variances) @ sides.T
         precision[np.diag_indices(n_open)] += 1.0
@@ -239,24 +226,13 @@ class Filtered:
         )
         return known, filled
 
-    def _moved(self, gap: float) -> tuple[Array, Array, Array]:
-        """Mean and covariance of the states after a gap, and what missing values leave open of them."""
-        space = self.process.space
-        matrices = space.matrices(np.array([gap]))
-        mean, covariance = matrices.moved(0, self.state, self.covariance)
-        return mean, covariance, matrices.carried(0, self.unknown) if len(self.unknown) else self.unknown
-
     def log_densities(self, times: Any, rows: Any) -> Array:
         """Log density of each row given all before it, its nodes together, shape (n_steps,); NaN if it is skipped."""
         times, rows = self.process.read(times, rows)
-        if len(self.unknown) or rows_seen(rows)[1].any():
-            before, found = self.log_likelihood, np.full(len(rows), np.nan)
-            for row, known, _ in self.one_by_one(times, rows, SMALLEST_OPEN):
-                found[row], before = known.log_likelihood - before, known.log_likelihood
-            return found
-        after = self.updated(times, rows)
-        squares = np.square(after.innovations) / after.innovation_variances
-        return -0.5 * (squares + np.log(2 * np.pi * after.innovation_variances)).sum(axis=1)
+        before, found = self.log_likelihood, np.full(len(rows), np.nan)
+        for row, known, _ in self.one_by_one(times, rows, SMALLEST_OPEN):
+            found[row], before = known.log_likelihood - before, known.log_likelihood
+        return found
 
     def forecast(self, times: Any) -> Forecast:
         """What is known of rows at later times, in increasing order."""
@@ -393,27 +369,26 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
     origins, horizons = np.asarray(origins, np.intp), np.asarray(horizons, np.intp)
     seen, are_partial = rows_seen(values)
     last = np.searchsorted(seen, origins, side="right") - 1
-    if np.min(last, initial=0) < 0 or np.min(horizons, initial=1) < 1:
+    if last.min() < 0 or horizons.min() < 1:
         raise ValueError("origins and horizons must point to rows after the first one seen; got earlier ones.")
-    if origins.max(initial=0) + horizons.max(initial=0) >= len(values):
-        raise ValueError(
-            f"origins and horizons must point to rows of values; got row "
-            f"{origins.max(initial=0) + horizons.max(initial=0)} of {len(values)}."
-        )
+    furthest = origins.max() + horizons.max()
+    if furthest >= len(values):
+        raise ValueError(f"origins and horizons must point to rows of values; got row {furthest} of {len(values)}.")
     space, at = process.space, times[seen[last]]
+    n_known = last.max() + 1  # rows after the last origin are of no use
+    seen, are_partial = seen[:n_known], are_partial[:n_known]
     if are_partial.any():  # row by row: no forecast knows of a row after its origin
-        is_origin = np.zeros(last.max() + 1, bool)
+        is_origin = np.zeros(n_known, bool)
         is_origin[last] = True
-        steps = process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN)
-        known = [one for is_kept, (_, one, _) in zip(is_origin, steps, strict=False) if is_kept]
+        steps = process.start(times[seen[0]]).one_by_one(times[seen], values[seen], ROUGHLY_OPEN)
+        known = [one for is_kept, (_, one, _) in zip(is_origin, steps, strict=True) if is_kept]
         states, covariances = np.array([one.state for one in known]), np.array([one.covariance for one in known])
         index, last = np.arange(len(known)), np.cumsum(is_origin)[last] - 1
         unknown = [one.unknown for one in known]
     else:
-        start = Filter.of(space, Timeline.of(times[seen]), keeps_covariances=True)
-        coordinates = process.load(values[seen[: last.max(initial=-1) + 1]] if seen.size < len(values) else values)
-        states, unknown = start.innovations(coordinates, keep=True)[1], []
-        covariances, index = start.table.filtered, start.table.row_of
+        filtered = Filter.of(space, Timeline.of(times[seen]), keeps_covariances=True)
+        states, unknown = filtered.innovations(process.load(values[seen]), keep=True)[1], []
+        covariances, index = filtered.table.filtered, filtered.table.row_of
     means, variances = np.empty((2, origins.size, horizons.size, process.n_nodes))
     for number, horizon in enumerate(horizons):
         gaps, which = distinct(times[origins + horizon] - at, times)
@@ -438,7 +413,7 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
     seen, are_partial = rows_seen(values)
     filled = values.copy()
     if are_partial.any():
-        for row, _, one in process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN):
+        for row, _, one in process.start(times[seen[0]]).one_by_one(times, values, ROUGHLY_OPEN):
             filled[row] = one
     return filled
 
