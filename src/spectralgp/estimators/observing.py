@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.checks import Array, Mask, as_real_array
+from spectralgp._basics.checks import Array, Mask, as_positive, as_real_array
 from spectralgp._basics.tables import Table, as_table, frame_names, match_columns
 from spectralgp.estimators.reading import Form, Training
 from spectralgp.fields import LatentPosterior, ObservedBy
-from spectralgp.likelihoods import Gaussian, Likelihood
+from spectralgp.likelihoods import Gaussian, Likelihood, as_likelihood
+from spectralgp.likelihoods.base import Condition
 
 LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance", "weights")
 INTERCEPT = "intercept"
@@ -21,6 +22,12 @@ RESOLVED_SHARE = (
     1e-3  # of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
 )
 OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
+KNOWN_NOISE = Condition(
+    lambda _, beside: (beside > 0) & np.isfinite(beside),
+    "noise_variance",
+    "be finite and above 0 where a value was observed",
+    "Leave out values without any, by NaN in Y, or give them small ones.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +104,30 @@ def covariate_columns(covariates: Any, form: Form, n_signals: int, n_nodes: int)
     return tuple(str(name) for name in covariates), found
 
 
-def read_observing(
-    likelihood: Likelihood, center: Any, training: Training, given: dict[str, Any], covariates: Any
-) -> Observing:
-    """How training values are observed, checked: errors name the entry."""
-    form, values = training.form, np.asarray(training.values, dtype=float)
-    n_signals, n_nodes = form.kept.size, values.shape[1]
+def read_observing(estimator: Any, training: Training, given: dict[str, Any], covariates: Any) -> Observing | float:
+    """How training values are observed of latent signals, checked: errors name the entry.
+
+    Where all that was given is the noise of the values, and one number for all of them, it is that number alone.
+    """
+    form, n_signals, n_nodes = training.form, training.form.kept.size, training.values.shape[1]
+    if estimator.likelihood == "gaussian" and covariates is None and set(given) == {"noise_variance"}:
+        noises = beside_of(given["noise_variance"], "noise_variance", form, n_signals, n_nodes)
+        if np.all(noises == noises[0, 0]):
+            return as_positive(float(noises[0, 0]), "noise_variance")
+    likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
-    is_weighed = own == "noise_variance" and given.get("weights") is not None
+    is_weighed = own == "noise_variance" and "weights" in given
     if is_weighed:
-        if given.get("noise_variance") is not None:
+        if "noise_variance" in given:
             raise ValueError("weights must be left out where noise_variance is given; got both. Pass one of them.")
         own = "weights"
-    for name in LIKELIHOOD_ARGUMENTS:
-        if given.get(name) is not None and name != own:
+    for name in given:
+        if name != own:
             raise ValueError(
                 f"{name} must be left out with likelihood={likelihood.name!r}, which has no use for it; got some. "
                 f"{'It takes ' + own + '.' if own else 'Pass another likelihood.'}"
             )
-    if likelihood.beside == "trials" and given.get("trials") is None:
+    if likelihood.beside == "trials" and "trials" not in given:
         raise ValueError(
             "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
         )
@@ -125,7 +137,7 @@ def read_observing(
     beside = beside[form.kept]
     names, columns = covariate_columns(covariates, form, n_signals, n_nodes)
     columns = [column[form.kept] for column in columns]
-    if center is not None:
+    if estimator.center is not None:
         names, columns = (INTERCEPT, *names), [np.ones(values.shape), *columns]
     stacked = np.stack(columns) if columns else np.empty((0, *values.shape))
     seen = np.isfinite(values)
@@ -200,27 +212,16 @@ def new_observed_by(
 
 
 def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form, own: str) -> None:
-    """Refuse values that a likelihood cannot observe, by the place of the first."""
+    """Refuse values that a likelihood cannot observe, by the place of the first, in the user's order."""
+    conditions = list(likelihood.conditions())
     if isinstance(likelihood, Gaussian):
-        wrong = seen & ~((beside > 0) & np.isfinite(beside))
+        conditions.append(replace(KNOWN_NOISE, argument=own))
+    for one in conditions:
+        wrong = seen & ~one.holds(np.where(seen, values, 1.0), np.where(seen, beside, 1.0))
         if wrong.any():
-            where, value = _place(wrong, form), beside[wrong][0]
+            row, node = (int(index) for index in np.argwhere(wrong)[0])
+            got, given_row = (values if one.argument == "Y" else beside)[row, node], np.flatnonzero(form.kept)[row]
             raise ValueError(
-                f"{own} must be finite and above 0 where a value was observed; got {value:g} at {where}. "
-                "Leave out values without any, by NaN in Y, or give them small ones."
-            )
-    for one in likelihood.conditions():
-        safe = np.where(seen, beside, 1.0)
-        wrong = seen & ~one.holds(np.where(seen, values, 1.0), safe)
-        if wrong.any():
-            got = (values if one.argument == "Y" else beside)[wrong][0]
-            raise ValueError(
-                f"{one.argument} must {one.condition}; got {got:g} at {_place(wrong, form)} "
+                f"{one.argument} must {one.condition}; got {got:g} at row {given_row}, column {form.name_of(node)} "
                 f"({int(wrong.sum())} such in all). {one.remedy}"
             )
-
-
-def _place(wrong: Mask, form: Form) -> str:
-    """Where the first wrong entry is, in the user's order."""
-    row, node = (int(index) for index in np.argwhere(wrong)[0])
-    return f"row {int(np.flatnonzero(form.kept)[row])}, column {form.name_of(node)}"

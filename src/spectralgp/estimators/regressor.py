@@ -55,7 +55,7 @@ from spectralgp.learning.candidates import at_once, automatic, likelier_scale, w
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
-from spectralgp.likelihoods import Likelihood, as_likelihood
+from spectralgp.likelihoods import Likelihood
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
@@ -303,11 +303,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         before = dict(self.__dict__)
         try:
             solver = as_solver(self.solver)
-            reading.check_parameters(self, solver)
-            training, names = reading.read_training(self, X, Y), tuple[str, ...]()
+            training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
+            given = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "weights": weights}
+            given = {name: value for name, value in given.items() if value is not None}
+            observing: observers.Observing | float | None = None
             try:
                 with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
-                    observing = self._observing(training, exposure, trials, noise_variance, weights, covariates)
+                    if given or covariates is not None or self.likelihood != "gaussian":
+                        observing = observers.read_observing(self, training, given, covariates)
                     if isinstance(observing, observers.Observing):
                         names, learnt = observing.names, self._learn_latent(training, observing, solver)
                     else:
@@ -349,22 +352,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             self.__dict__ = before
             raise
         return self
-
-    def _observing(
-        self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, weights: Any, covariates: Any
-    ) -> observers.Observing | float | None:
-        """How values are observed of latent signals; or the noise of all of them, where it is known and one number."""
-        given = {"exposure": exposure, "trials": trials, "weights": weights}
-        is_plain = self.likelihood == "gaussian" and covariates is None
-        if is_plain and all(one is None for one in given.values()):
-            if noise_variance is None:
-                return None
-            n_signals, n_nodes = training.form.kept.size, training.values.shape[1]
-            noise = observers.beside_of(noise_variance, "noise_variance", training.form, n_signals, n_nodes)
-            if np.all(noise == noise[0, 0]):
-                return as_positive(float(noise[0, 0]), "noise_variance")
-        given["noise_variance"] = noise_variance
-        return observers.read_observing(as_likelihood(self.likelihood), self.center, training, given, covariates)
 
     def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
         """Learn one model of latent signals."""
