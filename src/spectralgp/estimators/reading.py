@@ -502,8 +502,6 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
         # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
         options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": "Y"}
         found = check_array(values, **options, estimator=estimator)
-        if np.ndim(found) not in (1, 2):
-            raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(values)}. Rows are signals.")
         try:
             values = np.asarray(numbers_of(found), dtype=float)
         except (TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 from array_api_compat import array_namespace
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -302,7 +303,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         before = dict(self.__dict__)
         try:
-            solver = as_solver(self.solver)
+            solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
             training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
             given = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "weights": weights}
             given = {name: value for name, value in given.items() if value is not None}
@@ -312,9 +313,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                     if given or covariates is not None or self.likelihood != "gaussian":
                         observing = observers.read_observing(self, training, given, covariates)
                     if isinstance(observing, observers.Observing):
-                        names, learnt = observing.names, self._learn_latent(training, observing, solver)
+                        names, learnt = observing.names, self._learn_latent(training, observing, solver, generator)
                     else:
-                        learnt = self._learn(replace(training, known_noise=observing), solver)
+                        learnt = self._learn(replace(training, known_noise=observing), solver, generator)
             except MemoryError as error:
                 n_signals, n_nodes = training.values.shape
                 item_size = precision_of(training.values).itemsize
@@ -353,7 +354,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             raise
         return self
 
-    def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
+    def _learn_latent(
+        self, training: reading.Training, observing: observers.Observing, solver: Solver, generator: Generator
+    ) -> FittedModels:
         """Learn one model of latent signals."""
         kernels = training.graph_kernels
         if training.stacking.kernels is None:
@@ -362,13 +365,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         plan = at_once([setting.candidate(kernels[0])])
         try:
             with progress_bar("fit", None, self.verbose > 0):
-                return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+                return fit_models(plan, solver, Stacking(n_draws=0), generator, False, None)
         finally:
             release_passes(training.graph)
 
-    def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
+    def _learn(self, training: reading.Training, solver: Solver, generator: Generator) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
-        generator, n_signals = as_generator(self.random_state, 0), training.values.shape[0]
+        n_signals = training.values.shape[0]
         setting, logarithms = reading.setting_of(self, training, solver), None
         if not (training.spectrum.needs_passes or setting.task.is_in_time):
             training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
