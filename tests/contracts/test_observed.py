@@ -383,7 +383,26 @@ def test_bad_values_are_refused_by_their_place():
     refused("exposure must be one number, one for each of the 10 nodes", fit={"exposure": np.ones(3)})
     refused("covariates must not be combinations", fit={"covariates": {"one": np.ones(N_NODES)}})
     refused("covariates must have one row for each of the 10 nodes", fit={"covariates": np.ones((3, 2))})
-    refused("noise_variance must be finite and above 0", "gaussian", {"noise_variance": exposure})
+    match = r"noise_variance must be finite and above 0.*got 0 at row 4, column 7 \(1 such in all\)"
+    refused(match, "gaussian", {"noise_variance": exposure})
+    refused("weights must be finite and above 0.*got 0 at row 4, column 7", "gaussian", {"weights": exposure})
+    refused("weights must be left out where noise_variance is given", "gaussian", {"weights": 1, "noise_variance": 1})
+    refused(r"noise_variance must be left out with likelihood='poisson'.*It takes exposure", fit={"noise_variance": 1})
+
+
+def test_covariates_that_differ_between_signals_are_asked_for_again():
+    inputs, values, exposure = counts()
+    own = np.tile(np.arange(N_NODES) / 10, (N_SIGNALS, 1))
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="poisson")
+    model.fit(inputs, values, exposure=exposure, covariates={"own": own})
+    expected = model.predict(inputs[:2], covariates={"own": own[0]})
+    np.testing.assert_array_equal(model.predict(inputs[:2]), expected)
+    own[-1, 2] += 0.5
+    model.fit(inputs, values, exposure=exposure, covariates={"own": own})
+    for given, found in (({}, r"\[\]"), ({"covariates": {"other": own[0]}}, r"\['other'\]")):
+        match = rf"covariates must be those of fit, \['own'\], where they differ between signals; got {found}"
+        with pytest.raises(ValueError, match=match):
+            model.predict(inputs[:2], **given)
 
 
 def test_what_does_not_carry_over_says_so_by_name(fitted):

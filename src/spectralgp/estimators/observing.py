@@ -167,25 +167,32 @@ def read_observing(estimator: Any, training: Training, given: dict[str, Any], co
     return Observing(observed_by, noise, typical, names)
 
 
-def new_observed_by(
-    posterior: LatentPosterior, form: Form, given: dict[str, Any], n_inputs: int, names: tuple[str, ...]
-) -> ObservedBy:
-    """How values of new signals are observed, in the graph's order of the nodes."""
-    given = dict(given)
-    covariates, own, likelihood = given.pop("covariates", None), posterior.observed_by, posterior.likelihood
-    n_nodes = own.beside.shape[1]
+def new_observed_by(model: Any, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
+    """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent."""
+    unknown = [name for name in seen if name not in (*LIKELIHOOD_ARGUMENTS, "covariates")]
+    if unknown:
+        raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
+    given = {name: value for name, value in seen.items() if value is not None}
+    if not model._is_latent:
+        if given:
+            raise ValueError(
+                f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with a "
+                "likelihood, covariates or noise that is known per entry."
+            )
+        return None
+    posterior: LatentPosterior = model.posterior_
+    form, own, likelihood = model._form, posterior.observed_by, posterior.likelihood
+    covariates, n_nodes = given.pop("covariates", None), own.beside.shape[1]
     argument = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
     is_weighed = bool(own.likelihood.open_parameters) and argument == "noise_variance"
     argument = "weights" if is_weighed else argument
     for name in given:
         if name != argument:
             raise ValueError(f"{name} must be left out with this model; got some. It takes {argument or 'nothing'}.")
-    beside = np.ones((n_inputs, n_nodes))
     is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0 and not is_weighed
+    beside = np.full((n_inputs, n_nodes), np.nan if is_noise_known else 1.0)
     if argument in given:
         beside = beside_of(given[argument], argument, form, n_inputs, n_nodes)
-    elif is_noise_known:
-        beside = np.full(beside.shape, np.nan)
     if is_noise_known:
         white = posterior.prior.noise_variance
         if np.any(beside <= white):
@@ -197,7 +204,7 @@ def new_observed_by(
     elif np.any(~(beside > 0)):
         raise ValueError(f"{argument} must be finite and above 0; got {np.min(beside):g}. One is the default.")
     beside = 1 / beside if is_weighed else beside
-    own_names = tuple(name for name in names if name != INTERCEPT)
+    own_names = tuple(name for name in model._effects if name != INTERCEPT)
     found, columns = covariate_columns(covariates, form, n_inputs, n_nodes)
     stays = np.all(own.columns == own.columns[:, :1])
     if covariates is None and stays:
@@ -207,7 +214,7 @@ def new_observed_by(
             f"covariates must be those of fit, {list(own_names)}, where they differ between signals; got "
             f"{list(found)}. Pass covariates={{'name': values}} for the new signals."
         )
-    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in names else columns
+    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in model._effects else columns
     return ObservedBy(likelihood, beside, np.stack(columns))
 
 

@@ -34,13 +34,7 @@ from spectralgp._basics.tables import (
 )
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
-from spectralgp.fields import (
-    By,
-    LeaveOneOut,
-    ObservedBy,
-    Predictive,
-    leave_one_out,
-)
+from spectralgp.fields import By, LeaveOneOut, Predictive, leave_one_out
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import (
     Diffusion,
@@ -544,7 +538,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
         prediction: Predictive = self.posterior_.at(self._new_inputs(self._form.table(X, "X")))
-        observed_by = self._seen_with(seen or {}, len(prediction.mean) if self._is_latent else 0)
+        observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean) if self._is_latent else 0)
         prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
         if observed is None:
             return prediction
@@ -556,21 +550,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
                 return cast(Predictive, self.posterior_.filled(rows))
         return prediction.given(values)
-
-    def _seen_with(self, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
-        """How values of new signals are observed; None where signals are not latent."""
-        unknown = [name for name in seen if name not in (*observers.LIKELIHOOD_ARGUMENTS, "covariates")]
-        if unknown:
-            raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
-        given = {name: value for name, value in seen.items() if value is not None}
-        if not self._is_latent:
-            if given:
-                raise ValueError(
-                    f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with "
-                    "a likelihood, covariates or noise that is known per entry."
-                )
-            return None
-        return observers.new_observed_by(self.posterior_, self._form, given, n_inputs, self._effects)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
@@ -788,7 +767,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
         features, Y, signals = self._signals_at(X, Y)
-        observed_by = self._seen_with(seen, len(signals))
+        observed_by = observers.new_observed_by(self, seen, len(signals))
         values, variances = answers.filled_in(self.posterior_, features, signals, observed_by)
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
@@ -824,7 +803,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        observed_by = self._seen_with(seen, signals.shape[0])
+        observed_by = observers.new_observed_by(self, seen, signals.shape[0])
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
         other._show(more, self.fits_, form)
@@ -917,7 +896,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
                 new = first.prior.input_kernel.new_subset(inputs, is_new)
-                observed_by, at = self._seen_with(seen, len(rows)), self.posterior_.at(new)
+                observed_by, at = observers.new_observed_by(self, seen, len(rows)), self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
                 held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
