@@ -12,7 +12,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_us_income
-from spectralgp.likelihoods import NegativeBinomial, Poisson, StudentT
+from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 
 N_SIGNALS, N_NODES = 12, 10
 EDGES = [(node, (node + 1) % N_NODES) for node in range(N_NODES)] + [(0, 5)]
@@ -388,6 +388,16 @@ def test_bad_values_are_refused_by_their_place():
     refused("weights must be finite and above 0.*got 0 at row 4, column 7", "gaussian", {"weights": exposure})
     refused("weights must be left out where noise_variance is given", "gaussian", {"weights": 1, "noise_variance": 1})
     refused(r"noise_variance must be left out with likelihood='poisson'.*It takes exposure", fit={"noise_variance": 1})
+
+
+def test_a_scale_of_the_noise_is_not_ignored():
+    """It was: noise was learnt whatever scale a Gaussian likelihood had, unless values were weighed."""
+    match = r"likelihood must be without a scale.*got Gaussian\(scale=3\.0\)\. Pass noise_variance=9"
+    for given in ({}, {"noise_variance": 2.0}, {"covariates": {"own": np.arange(N_NODES)}}):
+        refused(match, Gaussian(3.0), given)
+    inputs, values, exposure = counts()
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=Gaussian(3.0))
+    assert model.fit(inputs, values, weights=exposure).likelihood_ == Gaussian(3.0)
 
 
 def test_covariates_that_differ_between_signals_are_asked_for_again():

@@ -127,6 +127,11 @@ def read_observing(estimator: Any, training: Training, given: dict[str, Any], co
                 f"{name} must be left out with likelihood={likelihood.name!r}, which has no use for it; got some. "
                 f"{'It takes ' + own + '.' if own else 'Pass another likelihood.'}"
             )
+    if isinstance(likelihood, Gaussian) and likelihood.scale is not None and not is_weighed:
+        raise ValueError(
+            f"likelihood must be without a scale, which is that of the noise at weight one, unless weights are given; "
+            f"got {likelihood!r}. Pass noise_variance={likelihood.scale**2:g} to `fit` instead."
+        )
     if likelihood.beside == "trials" and "trials" not in given:
         raise ValueError(
             "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
