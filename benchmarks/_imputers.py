@@ -20,6 +20,7 @@ from sklearn.impute import KNNImputer
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.baselines import (
     Filled,
+    Values,
     deviations,
     for_seen_nodes,
     graph_neighbours,
@@ -183,6 +184,16 @@ def space_time(graph: Graph, inputs: Array, holed: Array) -> Filled:
     return completed, std
 
 
+def best_of(candidates: Sequence[Values]) -> Callable[[Graph, Array, Array], Filled]:
+    """The candidate with the least error at hidden entries, with the deviations of these errors."""
+
+    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
+        squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
+        return with_deviations(candidates[int(np.argmin(squares))])(graph, inputs, holed)
+
+    return fill
+
+
 NEVER_SEEN = "nodes never seen get the mean of the others, signal by signal"
 BY_HIDDEN = "deviations of each node from hidden entries"
 IMPUTERS: dict[str, Imputer] = {
@@ -208,7 +219,7 @@ IMPUTERS: dict[str, Imputer] = {
         "k-NN imputer",
         "scikit-learn's `KNNImputer`, weights by distance; neighbours among signals, or among nodes (above their "
         f"means), and k of {', '.join(map(str, NEIGHBOURS))} chosen by hidden entries; {BY_HIDDEN}; {NEVER_SEEN}",
-        with_deviations(*(for_seen_nodes(one) for one in KNN)),
+        best_of([for_seen_nodes(one) for one in KNN]),
     ),
     "iterative": Imputer(
         "iterative imputer",

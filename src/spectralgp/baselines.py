@@ -272,18 +272,13 @@ def deviations(errors: Sequence[Array]) -> Array:
 
 
 def with_deviations(
-    *candidates: Values, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
+    values: Values, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
 ) -> Callable[[Graph, Array, Array], Filled]:
-    """Values of the candidate with the least error at hidden entries, and the deviations of these errors."""
+    """Values with the deviations of their errors at hidden entries."""
 
     def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
-        best = candidates[0]
-        if len(candidates) > 1:
-            squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
-            best = candidates[int(np.argmin(squares))]
-        completed = best(graph, inputs, holed)
-        spread = deviations(residuals(best, graph, inputs, holed, n_rounds, n_folds))
-        return completed, np.broadcast_to(spread, holed.shape)
+        spread = deviations(residuals(values, graph, inputs, holed, n_rounds, n_folds))
+        return values(graph, inputs, holed), np.broadcast_to(spread, holed.shape)
 
     return fill
 

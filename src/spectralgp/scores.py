@@ -111,7 +111,7 @@ def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline
     """
     values, centres = _checked(observed, mean)
     known = ~np.isnan(values)
-    simple = _as_any_shape(np.nanmean(values) if baseline is None else baseline, "baseline", allow_nan=True)
+    simple = as_real_array(np.nanmean(values) if baseline is None else baseline, "baseline", None, allow_nan=True)
     if simple.shape not in ((), values.shape):
         raise ValueError(
             f"baseline must have the shape of observed, {values.shape}; got {simple.shape}. "
@@ -132,7 +132,7 @@ def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
     share = as_positive(level, "level")
     if share >= 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}. Pass 0.9 for 90% intervals.")
-    spreads = _as_any_shape(std, "std")
+    spreads = as_real_array(std, "std", None)
     return float(ndtri(0.5 + share / 2)) * spreads
 
 
@@ -167,7 +167,7 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     """
     model, inputs = _last_step(estimator, X)
     Y = as_table(Y, "Y", names=getattr(model, "node_names_", None))
-    values = _as_any_shape(_values(Y), "observed", allow_nan=True)
+    values = as_real_array(_values(Y), "observed", None, allow_nan=True)
     _check_something(values)
     counted = ~np.isnan(values.reshape(values.shape[0], -1)).all(axis=1)
     return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False))[counted]))
@@ -224,7 +224,7 @@ def _values(Y: Any) -> Any:
 def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> tuple[Array, ...]:
     """Arrays of one shape, all NaN where nothing was observed; nothing is broadcast, which would hide transposes."""
     named = {"observed": observed, "mean": mean} | ({} if std is None else {"std": std})
-    arrays = {name: _as_any_shape(value, name, allow_nan=True) for name, value in named.items()}
+    arrays = {name: as_real_array(value, name, None, allow_nan=True) for name, value in named.items()}
     shape, known = arrays["observed"].shape, ~np.isnan(arrays["observed"])
     _check_something(arrays["observed"])
     for name, array in arrays.items():
@@ -257,14 +257,6 @@ def _check_where_observed(array: Array, name: str, known: NDArray[np.bool_] | np
             f"{name} must be finite where something was observed; got nan at index {tuple(map(int, lost[0]))} "
             f"({len(lost)} such in all). Predict every observed value, or set observed to NaN there."
         )
-
-
-def _as_any_shape(value: Any, name: str, *, allow_nan: bool = False) -> Array:
-    try:
-        n_axes = np.ndim(value)
-    except ValueError:  # rows of unequal length, which the door refuses in its own words
-        n_axes = 1
-    return as_real_array(value, name, tuple(f"axis {axis}" for axis in range(n_axes)), allow_nan=allow_nan)
 
 
 LEVELS = np.linspace(0.01, 0.99, 99)

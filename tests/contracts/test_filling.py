@@ -541,6 +541,29 @@ def test_repeated_signals_are_matched_one_by_one():
     assert rows[4] == 5
 
 
+def test_of_signals_that_differ_by_rounding_the_nearest_is_taken():
+    signals = correlated(8)
+    signals[0, 0] = 0.0
+    signals[5] = signals[2] * (1 + 4 * np.finfo(float).eps)
+    settings = {"center": None, "scale": None, "noise_variance": 1.0}
+    model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(1), **settings).fit(None, signals)
+    assert rows_of(model, None, signals[[5, 2, 5]]).tolist() == [5, 2, 5]
+    model = GraphGPRegressor(model.graph, Polynomial(1), **settings | {"scale": "node"}).fit(None, signals)
+    for _ in range(3):  # each of which rounds once more
+        model = model.condition_on(None, correlated(1))
+    assert rows_of(model, None, signals[[0, 7, 6]]).tolist() == [0, 7, 6]
+
+
+def test_signals_are_known_again_though_they_were_rounded_at_the_size_of_a_common_level():
+    """A model of another graph has its level, which is far from these signals, and rounds them each time."""
+    level, other = GraphGPRegressor(GRAPH, Polynomial(1), **PAPER), Graph(oracle.random_weights(6, seed=1))
+    moved = level.fit(None, 1e9 + Y).transfer(other)
+    first, second = correlated(4), correlated(3) + 5.0
+    twice = moved.condition_on(None, first).condition_on(None, second)
+    np.testing.assert_array_equal(rows_of(twice, None, np.vstack([second, first])), [4, 5, 6, 0, 1, 2, 3])
+    assert np.all(rows_of(twice, None, first + 1e-3) < 0)
+
+
 def test_minus_zero_is_zero():
     inputs = np.arange(-3.0, 5.0)[:, None]
     signals = correlated(8)

@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
-from spectralgp import Chebyshev, Exact, GraphGPRegressor, Stacking
+from spectralgp import Chebyshev, Exact, GraphGPRegressor, Sqp, Stacking
 from spectralgp._basics.progress import telling
 from spectralgp.estimators import reading
 from spectralgp.fields import Mixture
@@ -166,7 +166,8 @@ def test_auto_switches_earlier_where_much_is_missing(n_missing, n_edges, given, 
     ring = Graph.from_edges(pairs[np.argsort(np.diff(pairs).ravel(), kind="stable")[:n_edges]])
     signals = rng.standard_normal((4, n_nodes))
     signals.flat[rng.choice(signals.size, n_missing, replace=False)] = np.nan
-    assert type(reading.read_training(GraphGPRegressor(ring, **given), None, signals).spectrum).__name__ == kind
+    training = reading.read_training(GraphGPRegressor(ring, **given), Sqp(), None, signals)
+    assert type(training.spectrum).__name__ == kind
 
 
 # What holds the signals

@@ -387,7 +387,36 @@ def test_bad_values_are_refused_by_their_place():
     refused("exposure must be one number, one for each of the 10 nodes", fit={"exposure": np.ones(3)})
     refused("covariates must not be combinations", fit={"covariates": {"one": np.ones(N_NODES)}})
     refused("covariates must have one row for each of the 10 nodes", fit={"covariates": np.ones((3, 2))})
-    refused("noise_variance must be finite and above 0", "gaussian", {"noise_variance": exposure})
+    match = r"noise_variance must be finite and above 0.*got 0 at row 4, column 7 \(1 such in all\)"
+    refused(match, "gaussian", {"noise_variance": exposure})
+    refused("weights must be finite and above 0.*got 0 at row 4, column 7", "gaussian", {"weights": exposure})
+    refused("weights must be left out where noise_variance is given", "gaussian", {"weights": 1, "noise_variance": 1})
+    refused(r"noise_variance must be left out with likelihood='poisson'.*It takes exposure", fit={"noise_variance": 1})
+
+
+def test_a_scale_of_the_noise_is_not_ignored():
+    """It was: noise was learnt whatever scale a Gaussian likelihood had, unless values were weighed."""
+    match = r"likelihood must be without a scale.*got Gaussian\(scale=3\.0\)\. Pass noise_variance=9"
+    for given in ({}, {"noise_variance": 2.0}, {"covariates": {"own": np.arange(N_NODES)}}):
+        refused(match, Gaussian(3.0), given)
+    inputs, values, exposure = counts()
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=Gaussian(3.0))
+    assert model.fit(inputs, values, weights=exposure).likelihood_ == Gaussian(3.0)
+
+
+def test_covariates_that_differ_between_signals_are_asked_for_again():
+    inputs, values, exposure = counts()
+    own = np.tile(np.arange(N_NODES) / 10, (N_SIGNALS, 1))
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="poisson")
+    model.fit(inputs, values, exposure=exposure, covariates={"own": own})
+    expected = model.predict(inputs[:2], covariates={"own": own[0]})
+    np.testing.assert_array_equal(model.predict(inputs[:2]), expected)
+    own[-1, 2] += 0.5
+    model.fit(inputs, values, exposure=exposure, covariates={"own": own})
+    for given, found in (({}, r"\[\]"), ({"covariates": {"other": own[0]}}, r"\['other'\]")):
+        match = rf"covariates must be those of fit, \['own'\], where they differ between signals; got {found}"
+        with pytest.raises(ValueError, match=match):
+            model.predict(inputs[:2], **given)
 
 
 def test_what_does_not_carry_over_says_so_by_name(fitted):

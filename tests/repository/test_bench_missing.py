@@ -87,6 +87,18 @@ def test_station_means_and_interpolation_by_hand(bench, path):
     assert lines.tolist() == [[1.0, 5.0, 1.0], [3.0, 5.0, 5.0], [7.0, 9.0, 8.0]]
 
 
+def test_the_candidate_with_the_least_hidden_error_is_taken(bench):
+    rng, imputers = np.random.default_rng(0), bench["_imputers"]
+    holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
+
+    def constant(value):
+        return lambda graph, inputs, signals: np.where(np.isnan(signals), value, signals)
+
+    completed, std = imputers.best_of([constant(9.0), constant(4.0)])(None, None, holed)
+    assert set(completed[np.isnan(holed)]) == {4.0}
+    assert np.all((std > 0.3) & (std < 0.7))
+
+
 def test_imputers_of_scikit_learn_find_a_twin_and_a_line(bench):
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((2, 40))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from spectralgp import Diffusion, Graph, Identity, LocalAverage, Polynomial
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial
 from spectralgp.estimators.answers import average_response, filter_shape
 from spectralgp.fields import graph_gp
 from spectralgp.kernels import WithResidual
@@ -83,3 +84,39 @@ def test_draws_that_differ_leave_a_shape_open():
     found = filter_shape([(1.0, prior(slight), 1.0, 0.0)], apart, spectrum, "signal")
     assert found.kind == "flat"
     assert filter_shape([(1.0, prior(steep), 1.0, 0.0)], [], spectrum, "signal").kind == "low-pass"
+
+
+RNG = np.random.default_rng(0)
+INPUTS = RNG.standard_normal((9, 6))
+SIGNALS = INPUTS + RNG.standard_normal((9, 6))
+HOLED = np.where(RNG.random(SIGNALS.shape) < 0.2, np.nan, SIGNALS)
+ALONE = {"residual": None, "carry": None}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "settings", "signals", "lines"),
+    [
+        (Polynomial(1), ALONE, SIGNALS, "signal inputs noise"),
+        (Polynomial(1), {"residual": Polynomial(1)}, HOLED, "signal residual carry inputs noise holes"),
+        (Polynomial(1), {"carry": None}, SIGNALS, "signal residual inputs noise shrunk tails"),
+        (Identity(), ALONE | {"likelihood": "poisson"}, np.round(np.exp(HOLED)), "signal inputs white observed"),
+    ],
+)
+def test_the_summary_has_a_line_for_all_that_a_model_has(kernel, settings, signals, lines):
+    model = GraphGPRegressor(GRAPH, kernel, RBF(), **settings).fit(INPUTS, signals)
+    first, empty, weight, *found = model.summary().splitlines()
+    assert (first, empty) == ("9 signals on 6 nodes and 6 edges; one model.", "")
+    assert weight.startswith("weight 1.00: ")
+    assert [line.split(":")[0].strip() for line in found] == lines.split()
+    (fit,), (words,) = model.fits_, [line for line in found if "standard deviation" in line]
+    assert f"standard deviation {np.sqrt(fit.model.noise_variance):.3g}" in words
+
+
+def test_the_summary_has_the_heaviest_model_first():
+    model = GraphGPRegressor(GRAPH, [Polynomial(2), Polynomial(0)], RBF(), **ALONE).fit(INPUTS, SIGNALS)
+    words = model.summary()
+    assert words.startswith("9 signals on 6 nodes and 6 edges; a mixture of 2 models.\n")
+    weights = [line.split(":")[0] for line in words.splitlines() if line.startswith("weight ")]
+    assert weights == [f"weight {weight:.2f}" for weight in sorted(model.kernel_weights_, reverse=True)]
+    assert model.kernel_weights_[0] < model.kernel_weights_[1]
+    assert words.index("Polynomial(0)") < words.index("Polynomial(2)")

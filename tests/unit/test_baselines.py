@@ -120,6 +120,17 @@ def test_deviations_of_a_signal_that_is_left_out_do_not_know_it():
     assert sorted(row for rows, _ in calm.covariances for row in rows) == list(range(30))
 
 
+def test_no_change_is_what_columns_hold_in_the_units_of_the_signals():
+    before, signals = in_time()
+    model = NoChange(np.array([1, 3, 0, 2]), 2.5)
+    expected = 2.5 * before[:, [1, 3, 0, 2]]
+    np.testing.assert_array_equal(model.left_out(before, signals).mean, expected)
+    found = model.forecast(before, signals, before[:3])
+    np.testing.assert_array_equal(found.mean, expected[:3])
+    again = baselines.with_residuals(expected[:3], signals - expected)
+    np.testing.assert_array_equal(found.std, again.std)
+
+
 def test_joint_densities_are_those_of_what_was_observed(data):
     inputs, signals = data
     found = RidgeRegression().forecast(inputs[:18], signals[:18], inputs[18:])
@@ -181,14 +192,14 @@ def test_deviations_mix_a_nodes_errors_with_the_pooled_ones():
     assert relative_error(baselines.deviations(errors), expected) < EXACT
 
 
-def test_the_candidate_with_the_least_hidden_error_is_taken():
+def test_deviations_are_those_of_hidden_entries():
     rng = np.random.default_rng(0)
     holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
 
     def constant(value):
         return lambda graph, inputs, signals: np.where(np.isnan(signals), value, signals)
 
-    completed, std = baselines.with_deviations(constant(9.0), constant(4.0))(None, None, holed)
+    completed, std = baselines.with_deviations(constant(4.0))(None, None, holed)
     assert set(completed[np.isnan(holed)]) == {4.0}
     assert np.all((std > 0.3) & (std < 0.7))
 

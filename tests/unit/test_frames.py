@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import time
+from datetime import date, datetime, timedelta, timezone
 
+import array_api_strict
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from threadpoolctl import threadpool_info
 
 from spectralgp._basics.arrays import SMALL, few_threads
-from spectralgp._basics.tables import frame_index, frame_names, match_columns, series_index
+from spectralgp._basics.tables import (
+    Layout,
+    as_table,
+    days_of,
+    frame_index,
+    frame_names,
+    is_counted,
+    like_table,
+    match_columns,
+    row_labels,
+    series_index,
+    written,
+)
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
 
@@ -86,3 +101,94 @@ def test_matching_columns_takes_time_in_proportion():
     order = match_columns(names[::-1], names)
     assert time.perf_counter() - start < 5  # it takes minutes where every column is looked up in a set made anew
     assert order[:2].tolist() == [99_999, 99_998]
+
+
+def test_single_precision_is_that_of_every_column():
+    single, double = np.ones(2, dtype=np.float32), np.ones(2)
+    for make in (pd.DataFrame, pl.DataFrame):
+        assert as_table(make({"a": single, "b": single}), "Y").values.dtype == np.float32
+        assert as_table(make({"a": single, "b": double}), "Y").values.dtype == np.float64
+        assert as_table(make({"a": single, "b": [1, 2]}), "Y").values.dtype == np.float64
+
+
+def test_objects_that_stand_for_nothing_are_nan():
+    frame = pd.DataFrame({"a": [1, None, pd.NA], "b": [0.5, 1.5, 2.5]}, dtype=object)
+    np.testing.assert_array_equal(as_table(frame, "Y").values, [[1.0, 0.5], [np.nan, 1.5], [np.nan, 2.5]])
+    with pytest.raises(TypeError, match="Y must hold numbers; got"):
+        as_table(pd.DataFrame({"a": [[1.0]]}), "Y")
+    assert as_table(pl.DataFrame(), "X").values.shape == (0, 0)
+
+
+def test_numbers_become_tables_of_a_kind():
+    table = np.arange(6.0).reshape(2, 3)
+    assert written(table, Layout("polars")).columns == ["0", "1", "2"]
+    assert written(table, Layout("pyarrow"), (1, "b", 2.5)).column_names == ["1", "b", "2.5"]
+    assert written(table, Layout("pandas"), None, ["x", "y"]).index.tolist() == ["x", "y"]
+    for library in ("pandas", "polars"):
+        series = written(np.array([1.0, 3.0]), Layout(library))
+        assert (series.shape, series.to_list()) == ((2,), [1.0, 3.0])
+    with pytest.raises(ValueError, match=r"names of nodes must differ as texts to be columns of polars; got '1' more"):
+        written(table, Layout("polars"), (1, "1", "b"))
+
+
+@pytest.mark.parametrize(
+    ("index", "dims", "found"),
+    [
+        (None, None, ("signal", "node")),
+        (pd.Index([5, 6]), None, ("signal", "node")),
+        (pd.Index([5, 6], name="node"), None, ("signal", "node")),
+        (pd.Index([5, 6], name="day"), None, ("day", "node")),
+        (pd.Index([5, 6], name="day"), ("time", "place"), ("time", "place")),
+    ],
+)
+def test_rows_of_xarray_are_along_what_their_labels_are_called(index, dims, found):
+    for is_turned in (False, True):
+        array = written(np.arange(6.0).reshape(2, 3), Layout("xarray", dims, is_turned), ("a", "b", "c"), index)
+        assert array.dims == (found[::-1] if is_turned else found)
+        assert array.sel({found[1]: "b"}).to_numpy().tolist() == [1, 4]
+        assert (found[0] in array.coords) == (index is not None)
+    assert written(np.ones(2), Layout("xarray", dims), None, index).dims == found[:1]
+
+
+def test_labels_with_levels_stay_so_in_xarray():
+    levels = pd.MultiIndex.from_tuples([("x", 1), ("y", 2)], names=["letter", "number"])
+    array = written(np.ones((2, 1)), Layout("xarray"), ("a",), levels)
+    assert array.sel(letter="y").shape == (1, 1)
+
+
+def test_rows_are_labelled_by_their_index_or_their_numbers():
+    assert row_labels(None, 2, 3) == ("row 3", "row 4")
+    assert row_labels(pd.RangeIndex(5, 7), 2, 3) == ("row 5", "row 6")
+    assert row_labels(pd.Index([4, 2]), 2) == ("4", "2")
+    assert row_labels(pd.DatetimeIndex(["2020-01-01 00:30", "2020-01-02"]), 2) == (
+        "2020-01-01 00:30",
+        "2020-01-02 00:00",
+    )
+    zoned = pd.DatetimeIndex(["2020-01-01 05:00:07"], tz="Asia/Tokyo")
+    assert row_labels(zoned, 1) == ("2020-01-01 05:00:07",)
+    assert is_counted(None)
+    assert is_counted(pd.RangeIndex(3))
+    assert not is_counted(pd.RangeIndex(3, name="day"))
+    assert not is_counted(pd.Index([0, 1, 2]))
+
+
+def test_answers_are_like_what_they_answer():
+    values = np.arange(4.0).reshape(2, 2)
+    frame = pd.DataFrame(np.ones((2, 2)), columns=["b", "a"], index=["x", "y"])
+    found = like_table(values, as_table(frame, "Y"))
+    assert (found.columns.tolist(), found.index.tolist()) == (["b", "a"], ["x", "y"])
+    series = pd.Series([1.0, 2.0], index=["x", "y"], name="load")
+    assert like_table(values[0], as_table(series, "Y")).name == "load"
+    assert like_table(values, as_table(pl.DataFrame(np.ones((2, 2)), schema=["b", "a"]), "Y")).columns == ["b", "a"]
+    single = array_api_strict.ones((2, 2), dtype=array_api_strict.float32)
+    assert like_table(values, single).dtype == array_api_strict.float32
+    assert like_table(values, np.ones((2, 2), dtype=np.float32)) is values
+
+
+def test_dates_are_days_whatever_holds_them():
+    stamps = [datetime(1970, 1, 3, 12), date(1970, 1, 2), np.datetime64("1970-01-01T06")]
+    np.testing.assert_array_equal(days_of(np.array(stamps, dtype=object)), [2.5, 1.0, 0.25])
+    zoned = np.array([datetime(1970, 1, 2, 3, tzinfo=timezone(timedelta(hours=3)))], dtype=object)
+    np.testing.assert_array_equal(days_of(zoned), [1.0])
+    assert days_of(np.array([date(1970, 1, 2), 1.0], dtype=object)) is None
+    assert days_of(np.array([], dtype=object)) is None

@@ -279,8 +279,9 @@ def test_precomputed_without_test_covariance_has_means_only():
     model = regressor(input_kernel="precomputed").fit(oracle.rbf(X, X), Y)
     cross = oracle.rbf(NEW, X)
     model.predict(cross)
-    with pytest.raises(ValueError, match=r"X must hold the covariance of the test inputs .* Pass X = \(cross, test"):
-        model.predict(cross, return_std=True)
+    for inputs in (cross, oracle.rbf(X + 0.1, X)):  # a square one is not taken for that of the training inputs
+        with pytest.raises(ValueError, match=r"X must hold the covariance of the test inputs .* Pass X = \(cross, te"):
+            model.predict(inputs, return_std=True)
 
 
 def test_response_is_the_learnt_filter(fitted):

@@ -596,3 +596,8 @@ def test_a_share_is_off_beyond_what_one_of_eighty_calibrated_ones_is_on_either_s
         assert not Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
         assert Share(0.9 + sign * 1.02 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
     assert not Share(9.0, float("nan"), 0.9, 1).is_off()
+
+
+def test_values_of_one_signal_that_are_all_alike_are_wholly_correlated():
+    assert scores._correlation_in_signals(np.full((3, 2), 0.4)) == 1.0
+    assert calibration_of(np.linspace(0.05, 0.95, 30)).edges.size == 11

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -17,51 +18,56 @@ from threadpoolctl import ThreadpoolController
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
-class _OneThread:
-    """One linear algebra thread for as long as anyone, in any thread of ours, asks for it.
+class _Limit:
+    """How many of us, in any thread, want one linear algebra thread, and what the user has set for each library.
 
     The setting is the process's: whoever comes first sets it, and whoever leaves last puts the user's back.
-    threadpoolctl leaves it to the first thread that set a limit, so that thread is forgotten before another sets one.
     """
 
     def __init__(self) -> None:
-        self.lock, self._n_inside = threading.Lock(), 0
-        self._controller: ThreadpoolController | None = None
-        self._n_threads: dict[Any, int] = {}  # by library, as the user has set them
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self._n_inside == 0:
-                self._controller = self._controller or ThreadpoolController()
-                pools = [pool for pool in self._controller.lib_controllers if pool.user_api == "blas"]
-                self._n_threads = {pool: pool.get_num_threads() for pool in pools}
-                self._set(dict.fromkeys(pools, 1))
-            self._n_inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self._n_inside -= 1
-            if self._n_inside == 0:
-                self._set(self._n_threads)
-
-    def _set(self, n_threads: dict[Any, int]) -> None:
-        for pool, number in n_threads.items():
-            if hasattr(pool, "clear_controlling_thread"):
-                pool.clear_controlling_thread(force=True)
-            pool.set_num_threads(number)
+        self.lock, self.n_inside = threading.Lock(), 0
+        self.users: dict[Any, int] = {}
 
 
-_one_thread = _OneThread()
+_limit = _Limit()
 # in a forked process nobody is left to release the lock
-os.register_at_fork(after_in_child=lambda: setattr(_one_thread, "lock", threading.Lock()))
+os.register_at_fork(after_in_child=lambda: setattr(_limit, "lock", threading.Lock()))
 
 
-def few_threads(n_rows: int) -> AbstractContextManager[None]:
+@contextmanager
+def few_threads(n_rows: int) -> Iterator[None]:
     """One linear algebra thread while matrices are small; the user's setting otherwise.
 
     Many small eigendecompositions in a row run several times slower on many threads.
     """
-    return nullcontext() if n_rows > SMALL else _one_thread
+    if n_rows > SMALL:
+        yield
+        return
+    with _limit.lock:
+        if _limit.n_inside == 0:
+            _limit.users = {pool: pool.get_num_threads() for pool in _pools()}
+            _set_threads(dict.fromkeys(_pools(), 1))
+        _limit.n_inside += 1
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.n_inside -= 1
+            if _limit.n_inside == 0:
+                _set_threads(_limit.users)
+
+
+@cache
+def _pools() -> list[Any]:
+    return [pool for pool in ThreadpoolController().lib_controllers if pool.user_api == "blas"]
+
+
+def _set_threads(n_threads: dict[Any, int]) -> None:
+    for pool, number in n_threads.items():
+        # threadpoolctl leaves it to the first thread that set a limit: that thread is forgotten
+        if hasattr(pool, "clear_controlling_thread"):
+            pool.clear_controlling_thread(force=True)
+        pool.set_num_threads(number)
 
 
 def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:

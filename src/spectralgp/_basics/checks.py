@@ -23,7 +23,7 @@ FILL = "Remove or fill in such values first."
 def as_real_array(
     value: Any,
     name: str,
-    axes: Sequence[str],
+    axes: Sequence[str] | None,
     *,
     sizes: Mapping[str, int] | None = None,
     allow_nan: bool = False,
@@ -32,14 +32,30 @@ def as_real_array(
 ) -> Array:
     """Array of finite real numbers with the stated axes, as float64, copied only where its type makes that necessary.
 
-    `axes` are the names of the axes, such as ``("n_signals", "n_nodes")``, and `sizes` the lengths that are known. NaN,
-    which stands for a missing value, may be allowed; infinity never is. Masked entries become NaN. `remedy` says what
-    to do about a wrong shape, `missing` about what is not finite.
+    `axes` are the names of the axes, such as ``("n_signals", "n_nodes")``, and `sizes` the lengths that are known;
+    with None any shape will do. NaN, which stands for a missing value, may be allowed; infinity never is. Masked
+    entries become NaN. `remedy` says what to do about a wrong shape, `missing` about what is not finite.
     """
-    array = _as_float64(value, name, allow_nan, missing)
+    value = without_mask(value, name, missing, allow_nan=allow_nan)
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            array = numbers_of(array)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be an array of real numbers; got {type(value).__name__} ({error}). "
+            "Pass numbers in rows of equal length."
+        ) from error
+    if array.dtype.kind not in "biuf":  # which NumPy would convert in silence
+        raise TypeError(
+            f"{name} must be an array of real numbers; got dtype {array.dtype}. "
+            + ("Pass the real part or the modulus." if array.dtype.kind == "c" else "Convert it to numbers first.")
+        )
+    array = array.astype(np.float64, copy=False)
     sizes = sizes or {}
-    if array.ndim != len(axes) or any(
-        length != sizes.get(axis, length) for axis, length in zip(axes, array.shape, strict=True)
+    if axes is not None and (
+        array.ndim != len(axes)
+        or any(length != sizes.get(axis, length) for axis, length in zip(axes, array.shape, strict=True))
     ):
         shape = f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
         known = " and ".join(f"{axis} = {length}" for axis, length in sizes.items())
@@ -53,26 +69,6 @@ def as_real_array(
             f"({int(refused.sum())} such in all). {missing}"
         )
     return array
-
-
-def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
-    """Convert to float64, refusing what NumPy would convert in silence."""
-    value = without_mask(value, name, missing, allow_nan=allow_nan)
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":
-            array = numbers_of(array)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} must be an array of real numbers; got {type(value).__name__} ({error}). "
-            "Pass numbers in rows of equal length."
-        ) from error
-    if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"{name} must be an array of real numbers; got dtype {array.dtype}. "
-            + ("Pass the real part or the modulus." if array.dtype.kind == "c" else "Convert it to numbers first.")
-        )
-    return array.astype(np.float64, copy=False)
 
 
 def numbers_of(objects: NDArray[Any]) -> NDArray[Any]:
@@ -106,7 +102,7 @@ def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool 
 
 def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: bool = False) -> Array:
     """One signal, shape (n_nodes,), or several in rows, shape (n_signals, n_nodes), as float64."""
-    array = _as_float64(signals, name, allow_nan, FILL)
+    array = as_real_array(signals, name, None, allow_nan=allow_nan)
     axes = ("n_nodes",) if array.ndim == 1 else ("n_signals", "n_nodes")
     transposed = array.ndim == 2 and array.shape[0] == n_nodes != array.shape[1]
     remedy = f"Rows are signals{': did you pass the transpose?' if transposed else ', columns the nodes of the graph.'}"

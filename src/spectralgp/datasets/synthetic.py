@@ -120,8 +120,7 @@ def draw_filtered_signals(
     ((15, 30), 0.01)
     """
     as_integer(n_signals, "n_signals", 1)
-    as_positive(10.0 ** (snr / 10), "10 ** (snr / 10)")
-    noise_variance = 10 ** (-float(snr) / 10)
+    noise_variance = 1 / as_positive(10.0 ** (snr / 10), "10 ** (snr / 10)")
     truth = Polynomial.from_coefficients(coefficients)
     white = random_state.standard_normal((n_signals, graph.n_nodes))
     if input_covariance is not None:

@@ -45,7 +45,7 @@ def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array,
                 "Look at the kernels in graph_kernel_ one by one."
             )
         same = (model.spectrum.laplacian, model.spectrum.scaled) == (spectrum.laplacian, spectrum.scaled)
-        if weight > 0 and (same or kernel.needs_no_graph):
+        if same or kernel.needs_no_graph:
             weights.append(weight)
             values.append(_filter_of(model, points, which, carried) * (1.0 if which == "carry" else factor))
             own.append(model.carry.variance(points) if which == "carry" and model.carry is not None else 0 * points)
@@ -83,10 +83,10 @@ def summary_of(learnt: FittedModels) -> str:
         has = {
             "signal": True,
             "residual": model.graph_kernel.residual is not None,
-            "carry": model.carry is not None or candidate.carried != 0,
+            "carry": model.carry is not None or bool(candidate.carried),
         }
         # of a model without a weight what draws would say is of no use
-        drawn = [learnt.shown_of_each[index]] if n_signals and learnt.weights[index] > 0 else []
+        drawn = [learnt.shown_of_each[index]] if n_signals and learnt.weights[index] else []
         for which in (which for which, is_there in has.items() if is_there):
             if not model.graph_kernel.shares_eigenvectors:
                 lines.append(f"  {which + ':':<9} not a function on the spectrum")
@@ -102,16 +102,16 @@ def summary_of(learnt: FittedModels) -> str:
             lines.append(f"  observed: {model.likelihood}; {fit.method}")
         if not candidate.task.signals.is_complete and model.likelihood is None:
             lines.append(f"  holes:    {fit.method}")
-        scales, amplitude = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0].mean_amplitude
+        scales, first = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0]
         if scales is not None:
             lines.append(f"  scales:   of signals, from {scales.min():.2g} to {scales.max():.2g}")
-        if amplitude != 1.0:
-            lines.append(f"  means:    {amplitude:.2g} of the variance by inputs, for the least squared error")
-        shrinkage = learnt.draws[index].models[0].shrinkage if candidate.shrunk else None
-        if shrinkage is not None:
-            share = f"{shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
+        if first.mean_amplitude != 1.0:
+            share = f"{first.mean_amplitude:.2g} of the variance by inputs"
+            lines.append(f"  means:    {share}, for the least squared error")
+        if candidate.shrunk and first.shrinkage is not None:
+            share = f"{first.shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
             lines.append(f"  shrunk:   {share}")
-            lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
+            lines.append(f"  tails:    those of a t with {first.shrinkage.freedom:.3g} degrees of freedom")
         if not fit.converged:
             lines.append(f"  fit:      {fit.message}")
     return "\n".join(lines)
@@ -130,7 +130,7 @@ def filter_shape(
     values, _ = average_response(fitted, spectrum, modes.points, which)
     draws = None
     if drawn and which != "carry":
-        chosen = zip(*(part for part in drawn if part[0][0] > 0), strict=True)
+        chosen = zip(*(part for part in drawn if part[0][0]), strict=True)
         draws = np.array([average_response(one, spectrum, modes.points, which)[0] for one in chosen])
     return shape_of(modes, values, draws)
 
@@ -187,9 +187,9 @@ def among_training(posterior: Posterior | LatentPosterior, features: Any, signal
     if scales is not None:
         units, known = units.of_new, known * scales[:, None]
     offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
-    given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
-    # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all
-    tolerance = SAME_VALUE * (raw.max(axis=0) + np.abs(offset) + raw.mean()) / divisor
+    given, raw = (signals - offset) / divisor, np.abs((known * divisor + offset)[~np.isnan(known)])
+    # a value was rounded at the size of what was subtracted, a mean of all at that of the largest
+    tolerance = np.broadcast_to(SAME_VALUE * (raw.max() + np.abs(offset)) / divisor, signals.shape[1:])
     n_taken, holes = np.zeros(len(known), dtype=np.intp), np.isnan(known)
     for number, equal in enumerate(posterior.prior.input_kernel.equal_rows(posterior.inputs, features)):
         seen = np.flatnonzero(~np.isnan(given[number]))

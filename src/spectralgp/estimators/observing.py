@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.checks import Array, Mask, as_real_array
+from spectralgp._basics.checks import Array, Mask, as_positive, as_real_array
 from spectralgp._basics.tables import Table, as_table, frame_names, match_columns
 from spectralgp.estimators.reading import Form, Training
 from spectralgp.fields import LatentPosterior, ObservedBy
-from spectralgp.likelihoods import Gaussian, Likelihood
+from spectralgp.likelihoods import Gaussian, Likelihood, as_likelihood
+from spectralgp.likelihoods.base import Condition
 
 LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance", "weights")
 INTERCEPT = "intercept"
@@ -21,6 +22,12 @@ RESOLVED_SHARE = (
     1e-3  # of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
 )
 OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
+KNOWN_NOISE = Condition(
+    lambda _, beside: (beside > 0) & np.isfinite(beside),
+    "noise_variance",
+    "be finite and above 0 where a value was observed",
+    "Leave out values without any, by NaN in Y, or give them small ones.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +104,35 @@ def covariate_columns(covariates: Any, form: Form, n_signals: int, n_nodes: int)
     return tuple(str(name) for name in covariates), found
 
 
-def read_observing(
-    likelihood: Likelihood, center: Any, training: Training, given: dict[str, Any], covariates: Any
-) -> Observing:
-    """How training values are observed, checked: errors name the entry."""
-    form, values = training.form, np.asarray(training.values, dtype=float)
-    n_signals, n_nodes = form.kept.size, values.shape[1]
+def read_observing(estimator: Any, training: Training, given: dict[str, Any], covariates: Any) -> Observing | float:
+    """How training values are observed of latent signals, checked: errors name the entry.
+
+    Where all that was given is the noise of the values, and one number for all of them, it is that number alone.
+    """
+    form, n_signals, n_nodes = training.form, training.form.kept.size, training.values.shape[1]
+    if estimator.likelihood == "gaussian" and covariates is None and set(given) == {"noise_variance"}:
+        noises = beside_of(given["noise_variance"], "noise_variance", form, n_signals, n_nodes)
+        if np.all(noises == noises[0, 0]):
+            return as_positive(float(noises[0, 0]), "noise_variance")
+    likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
-    is_weighed = own == "noise_variance" and given.get("weights") is not None
+    is_weighed = own == "noise_variance" and "weights" in given
     if is_weighed:
-        if given.get("noise_variance") is not None:
+        if "noise_variance" in given:
             raise ValueError("weights must be left out where noise_variance is given; got both. Pass one of them.")
         own = "weights"
-    for name in LIKELIHOOD_ARGUMENTS:
-        if given.get(name) is not None and name != own:
+    for name in given:
+        if name != own:
             raise ValueError(
                 f"{name} must be left out with likelihood={likelihood.name!r}, which has no use for it; got some. "
                 f"{'It takes ' + own + '.' if own else 'Pass another likelihood.'}"
             )
-    if likelihood.beside == "trials" and given.get("trials") is None:
+    if isinstance(likelihood, Gaussian) and likelihood.scale is not None and not is_weighed:
+        raise ValueError(
+            f"likelihood must be without a scale, which is that of the noise at weight one, unless weights are given; "
+            f"got {likelihood!r}. Pass noise_variance={likelihood.scale**2:g} to `fit` instead."
+        )
+    if likelihood.beside == "trials" and "trials" not in given:
         raise ValueError(
             "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
         )
@@ -125,7 +142,7 @@ def read_observing(
     beside = beside[form.kept]
     names, columns = covariate_columns(covariates, form, n_signals, n_nodes)
     columns = [column[form.kept] for column in columns]
-    if center is not None:
+    if estimator.center is not None:
         names, columns = (INTERCEPT, *names), [np.ones(values.shape), *columns]
     stacked = np.stack(columns) if columns else np.empty((0, *values.shape))
     seen = np.isfinite(values)
@@ -155,25 +172,32 @@ def read_observing(
     return Observing(observed_by, noise, typical, names)
 
 
-def new_observed_by(
-    posterior: LatentPosterior, form: Form, given: dict[str, Any], n_inputs: int, names: tuple[str, ...]
-) -> ObservedBy:
-    """How values of new signals are observed, in the graph's order of the nodes."""
-    given = dict(given)
-    covariates, own, likelihood = given.pop("covariates", None), posterior.observed_by, posterior.likelihood
-    n_nodes = own.beside.shape[1]
+def new_observed_by(model: Any, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
+    """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent."""
+    unknown = [name for name in seen if name not in (*LIKELIHOOD_ARGUMENTS, "covariates")]
+    if unknown:
+        raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
+    given = {name: value for name, value in seen.items() if value is not None}
+    if not model._is_latent:
+        if given:
+            raise ValueError(
+                f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with a "
+                "likelihood, covariates or noise that is known per entry."
+            )
+        return None
+    posterior: LatentPosterior = model.posterior_
+    form, own, likelihood = model._form, posterior.observed_by, posterior.likelihood
+    covariates, n_nodes = given.pop("covariates", None), own.beside.shape[1]
     argument = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
     is_weighed = bool(own.likelihood.open_parameters) and argument == "noise_variance"
     argument = "weights" if is_weighed else argument
     for name in given:
         if name != argument:
             raise ValueError(f"{name} must be left out with this model; got some. It takes {argument or 'nothing'}.")
-    beside = np.ones((n_inputs, n_nodes))
     is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0 and not is_weighed
+    beside = np.full((n_inputs, n_nodes), np.nan if is_noise_known else 1.0)
     if argument in given:
         beside = beside_of(given[argument], argument, form, n_inputs, n_nodes)
-    elif is_noise_known:
-        beside = np.full(beside.shape, np.nan)
     if is_noise_known:
         white = posterior.prior.noise_variance
         if np.any(beside <= white):
@@ -185,7 +209,7 @@ def new_observed_by(
     elif np.any(~(beside > 0)):
         raise ValueError(f"{argument} must be finite and above 0; got {np.min(beside):g}. One is the default.")
     beside = 1 / beside if is_weighed else beside
-    own_names = tuple(name for name in names if name != INTERCEPT)
+    own_names = tuple(name for name in model._effects if name != INTERCEPT)
     found, columns = covariate_columns(covariates, form, n_inputs, n_nodes)
     stays = np.all(own.columns == own.columns[:, :1])
     if covariates is None and stays:
@@ -195,32 +219,21 @@ def new_observed_by(
             f"covariates must be those of fit, {list(own_names)}, where they differ between signals; got "
             f"{list(found)}. Pass covariates={{'name': values}} for the new signals."
         )
-    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in names else columns
+    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in model._effects else columns
     return ObservedBy(likelihood, beside, np.stack(columns))
 
 
 def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form, own: str) -> None:
-    """Refuse values that a likelihood cannot observe, by the place of the first."""
+    """Refuse values that a likelihood cannot observe, by the place of the first, in the user's order."""
+    conditions = list(likelihood.conditions())
     if isinstance(likelihood, Gaussian):
-        wrong = seen & ~((beside > 0) & np.isfinite(beside))
+        conditions.append(replace(KNOWN_NOISE, argument=own))
+    for one in conditions:
+        wrong = seen & ~one.holds(np.where(seen, values, 1.0), np.where(seen, beside, 1.0))
         if wrong.any():
-            where, value = _place(wrong, form), beside[wrong][0]
+            row, node = (int(index) for index in np.argwhere(wrong)[0])
+            got, given_row = (values if one.argument == "Y" else beside)[row, node], np.flatnonzero(form.kept)[row]
             raise ValueError(
-                f"{own} must be finite and above 0 where a value was observed; got {value:g} at {where}. "
-                "Leave out values without any, by NaN in Y, or give them small ones."
-            )
-    for one in likelihood.conditions():
-        safe = np.where(seen, beside, 1.0)
-        wrong = seen & ~one.holds(np.where(seen, values, 1.0), safe)
-        if wrong.any():
-            got = (values if one.argument == "Y" else beside)[wrong][0]
-            raise ValueError(
-                f"{one.argument} must {one.condition}; got {got:g} at {_place(wrong, form)} "
+                f"{one.argument} must {one.condition}; got {got:g} at row {given_row}, column {form.name_of(node)} "
                 f"({int(wrong.sum())} such in all). {one.remedy}"
             )
-
-
-def _place(wrong: Mask, form: Form) -> str:
-    """Where the first wrong entry is, in the user's order."""
-    row, node = (int(index) for index in np.argwhere(wrong)[0])
-    return f"row {int(np.flatnonzero(form.kept)[row])}, column {form.name_of(node)}"

@@ -244,9 +244,9 @@ class Training:
     known_noise: float | None = None  # variance of the noise, where it was given with the data
 
 
-def read_training(estimator: Any, X: Any, Y: Any) -> Training:
+def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     """Read what `fit` is given, and check everything that can be wrong with it."""
-    stacking, kernels = _stacked(estimator.graph_kernel, estimator.graph is not None)
+    stacking, kernels = _checked_parameters(estimator, solver)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
@@ -396,8 +396,8 @@ def on_logarithms(estimator: Any, training: Training, setting: Setting, solver: 
     return setting_of(estimator, seen, solver)
 
 
-def check_parameters(estimator: Any, solver: Solver) -> None:
-    """Refuse settings that say nothing, before anything is computed."""
+def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:
+    """How models are stacked, and the graph kernels to learn; settings that say nothing are refused."""
     units = ("auto", "global", "node")
     for name, options in {"center": units, "scale": units, "prior": ("weak",)}.items():
         if getattr(estimator, name) is not None:
@@ -417,6 +417,15 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
             "can be done: on an exact spectrum of up to 2,000 nodes, with three signals or more."
         )
     check_noise(estimator.noise_variance)
+    given, has_graph = estimator.graph_kernel, estimator.graph is not None
+    stacking = given if isinstance(given, Stacking) else Stacking(given)
+    kernels: Any = stacking.kernels or (Polynomial("auto") if has_graph else Identity(),)
+    if not has_graph and any(not kernel.needs_no_graph for kernel in kernels):
+        raise ValueError(
+            f"graph must be given to use graph_kernel={given!r}; got None. "
+            "Pass a Graph, an adjacency matrix or a networkx graph."
+        )
+    return stacking, [member for kernel in kernels for member in kernel.members()]
 
 
 def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
@@ -438,18 +447,6 @@ def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
     if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_DENSE:
         return False
     return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
-
-
-def _stacked(given: Any, has_graph: bool) -> tuple[Stacking, list[GraphKernel]]:
-    """How models are stacked, and the graph kernels to learn, of what was given as `graph_kernel`."""
-    stacking = given if isinstance(given, Stacking) else Stacking(given)
-    kernels: Any = stacking.kernels or (Polynomial("auto") if has_graph else Identity(),)
-    if not has_graph and any(not kernel.needs_no_graph for kernel in kernels):
-        raise ValueError(
-            f"graph must be given to use graph_kernel={given!r}; got None. "
-            "Pass a Graph, an adjacency matrix or a networkx graph."
-        )
-    return stacking, [member for kernel in kernels for member in kernel.members()]
 
 
 # --------------------------------------------------------------------------------------------------------- graph
@@ -505,8 +502,6 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
         # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
         options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": "Y"}
         found = check_array(values, **options, estimator=estimator)
-        if np.ndim(found) not in (1, 2):
-            raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(values)}. Rows are signals.")
         try:
             values = np.asarray(numbers_of(found), dtype=float)
         except (TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 from array_api_compat import array_namespace
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -33,13 +34,7 @@ from spectralgp._basics.tables import (
 )
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
-from spectralgp.fields import (
-    By,
-    LeaveOneOut,
-    ObservedBy,
-    Predictive,
-    leave_one_out,
-)
+from spectralgp.fields import By, LeaveOneOut, Predictive, leave_one_out
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import (
     Diffusion,
@@ -55,7 +50,7 @@ from spectralgp.learning.candidates import at_once, automatic, likelier_scale, w
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
-from spectralgp.likelihoods import Likelihood, as_likelihood
+from spectralgp.likelihoods import Likelihood
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
@@ -302,16 +297,19 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         before = dict(self.__dict__)
         try:
-            solver = as_solver(self.solver)
-            reading.check_parameters(self, solver)
-            training, names = reading.read_training(self, X, Y), tuple[str, ...]()
+            solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
+            training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
+            given = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "weights": weights}
+            given = {name: value for name, value in given.items() if value is not None}
+            observing: observers.Observing | float | None = None
             try:
                 with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
-                    observing = self._observing(training, exposure, trials, noise_variance, weights, covariates)
+                    if given or covariates is not None or self.likelihood != "gaussian":
+                        observing = observers.read_observing(self, training, given, covariates)
                     if isinstance(observing, observers.Observing):
-                        names, learnt = observing.names, self._learn_latent(training, observing, solver)
+                        names, learnt = observing.names, self._learn_latent(training, observing, solver, generator)
                     else:
-                        learnt = self._learn(replace(training, known_noise=observing), solver)
+                        learnt = self._learn(replace(training, known_noise=observing), solver, generator)
             except MemoryError as error:
                 n_signals, n_nodes = training.values.shape
                 item_size = precision_of(training.values).itemsize
@@ -350,23 +348,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             raise
         return self
 
-    def _observing(
-        self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, weights: Any, covariates: Any
-    ) -> observers.Observing | float | None:
-        """How values are observed of latent signals; or the noise of all of them, where it is known and one number."""
-        given = {"exposure": exposure, "trials": trials, "weights": weights}
-        is_plain = self.likelihood == "gaussian" and covariates is None
-        if is_plain and all(one is None for one in given.values()):
-            if noise_variance is None:
-                return None
-            n_signals, n_nodes = training.form.kept.size, training.values.shape[1]
-            noise = observers.beside_of(noise_variance, "noise_variance", training.form, n_signals, n_nodes)
-            if np.all(noise == noise[0, 0]):
-                return as_positive(float(noise[0, 0]), "noise_variance")
-        given["noise_variance"] = noise_variance
-        return observers.read_observing(as_likelihood(self.likelihood), self.center, training, given, covariates)
-
-    def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
+    def _learn_latent(
+        self, training: reading.Training, observing: observers.Observing, solver: Solver, generator: Generator
+    ) -> FittedModels:
         """Learn one model of latent signals."""
         kernels = training.graph_kernels
         if training.stacking.kernels is None:
@@ -375,13 +359,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         plan = at_once([setting.candidate(kernels[0])])
         try:
             with progress_bar("fit", None, self.verbose > 0):
-                return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+                return fit_models(plan, solver, Stacking(n_draws=0), generator, False, None)
         finally:
             release_passes(training.graph)
 
-    def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
+    def _learn(self, training: reading.Training, solver: Solver, generator: Generator) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
-        generator, n_signals = as_generator(self.random_state, 0), training.values.shape[0]
+        n_signals = training.values.shape[0]
         setting, logarithms = reading.setting_of(self, training, solver), None
         if not (training.spectrum.needs_passes or setting.task.is_in_time):
             training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
@@ -554,7 +538,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
         prediction: Predictive = self.posterior_.at(self._new_inputs(self._form.table(X, "X")))
-        observed_by = self._seen_with(seen or {}, len(prediction.mean) if self._is_latent else 0)
+        observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean) if self._is_latent else 0)
         prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
         if observed is None:
             return prediction
@@ -566,21 +550,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
                 return cast(Predictive, self.posterior_.filled(rows))
         return prediction.given(values)
-
-    def _seen_with(self, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
-        """How values of new signals are observed; None where signals are not latent."""
-        unknown = [name for name in seen if name not in (*observers.LIKELIHOOD_ARGUMENTS, "covariates")]
-        if unknown:
-            raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
-        given = {name: value for name, value in seen.items() if value is not None}
-        if not self._is_latent:
-            if given:
-                raise ValueError(
-                    f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with "
-                    "a likelihood, covariates or noise that is known per entry."
-                )
-            return None
-        return observers.new_observed_by(self.posterior_, self._form, given, n_inputs, self._effects)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
@@ -798,7 +767,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
         features, Y, signals = self._signals_at(X, Y)
-        observed_by = self._seen_with(seen, len(signals))
+        observed_by = observers.new_observed_by(self, seen, len(signals))
         values, variances = answers.filled_in(self.posterior_, features, signals, observed_by)
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
@@ -834,7 +803,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        observed_by = self._seen_with(seen, signals.shape[0])
+        observed_by = observers.new_observed_by(self, seen, signals.shape[0])
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
         other._show(more, self.fits_, form)
@@ -927,7 +896,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
                 new = first.prior.input_kernel.new_subset(inputs, is_new)
-                observed_by, at = self._seen_with(seen, len(rows)), self.posterior_.at(new)
+                observed_by, at = observers.new_observed_by(self, seen, len(rows)), self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
                 held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
