@@ -313,7 +313,7 @@ SignalsState: Kind = Union[  # noqa: UP007
         source=array("_stored", "n_nodes", kinds="fiu"),
         offset=OFFSET,
         divisor=array("n_nodes", or_number=True, least=TINY),
-        gram=array("_and_ones", "_and_ones") | None,  # null where there are many signals
+        gram=array("_and_ones", "_and_ones") | None,  # null where signals are in memory
         rounding=NOT_NEGATIVE,
         rows=array("n_signals", kinds="i"),
         level=array("_and_ones"),

@@ -106,7 +106,7 @@ class Store:
     products: Array | None = None  # of the rows with each other, (n_signals + 1, n_signals + 1), unless in memory
     prototype: Any = None  # an array that operators follow in place of the source
     passes: dict[Operator, MomentPass] = field(default_factory=dict)
-    transforms: list[tuple[Array, Array]] = field(default_factory=list)
+    transforms: list[tuple[Array, Array]] = field(default_factory=list)  # matrices, and products with them
 
     def __getstate__(self) -> dict[str, Any]:
         """Without products with bases, which are made again where they are asked for."""
@@ -121,15 +121,6 @@ class Store:
         if not is_dask_array(rows):
             rows = np.asarray(on_host(rows[:, :]), dtype=float)
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
-
-    def transform(self, matrix: Array) -> Array:
-        """The rows times a matrix (n_nodes, n); the last two products are remembered."""
-        for known, product in self.transforms:
-            if known is matrix:
-                return product
-        product = np.vstack([self.values @ matrix, matrix.sum(axis=0)])
-        self.transforms = [*self.transforms[-1:], (matrix, product)]  # a new list: threads may look at the old one
-        return product
 
     def load(self, operator: Operator) -> Any:
         """The rows as columns of an operator's block, without that of ones."""
@@ -348,10 +339,17 @@ class Signals:
         return Signals(self._store, self._recentres, rows=rows, level=self._level)
 
     def transform(self, matrix: Array) -> Array:
-        """The signals times a matrix (n_nodes, n)."""
+        """The signals times a matrix (n_nodes, n); the last two products of all rows are remembered."""
         if not self.is_complete:
             raise self._incomplete("transformed")
-        product = self._store.transform(matrix)
+        store = self._store
+        product = next((known for other, known in store.transforms if other is matrix), None)
+        if product is None:
+            product = np.vstack([store.values @ matrix, matrix.sum(axis=0)])
+            store.transforms = [
+                *store.transforms[-1:],
+                (matrix, product),
+            ]  # a new list: threads may look at the old one
         return product[self._rows] - self._level @ product if np.any(self._level) else product[self._rows]
 
     def columns(self, operator: Operator) -> Any:

@@ -240,10 +240,10 @@ class ExactSpectrum(Spectrum):
     @cached_property
     def eigenvectors(self) -> Array:
         """In columns, in the order of `eigenvalues`."""
-        return np.eye(self.n_nodes) if self.forward is None else self.forward
+        return self.require_eigenvectors("")
 
     def require_eigenvectors(self, message: str) -> Array:
-        return self.eigenvectors
+        return np.eye(self.n_nodes) if self.forward is None else self.forward
 
     @cached_property
     def eigenvalues(self) -> Array:
