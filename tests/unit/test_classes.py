@@ -182,7 +182,7 @@ def test_steps_shorten_after_the_first_twenty_and_a_hundred_are_enough(monkeypat
     assert np.max(np.abs(again.mean - field.mean) / np.sqrt(field.variance)) < 0.01
     steps.clear()
     monkeypatch.setattr(fields, "MEAN_TOLERANCE", 0.0)
-    assert not given_labels(covariance, LABELS, N_CLASSES).converged
+    assert not given_labels(covariance[:2, :2], LABELS[1:3], 2).converged
     np.testing.assert_allclose(steps, [0.5] * 20 + [10 / number for number in range(21, 101)])
 
 
