@@ -29,6 +29,7 @@ from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
 from spectralgp.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
@@ -398,3 +399,120 @@ def test_one_draw_completes_signals_without_their_mean():
     assert len(found.deviations) == 0
     again = expectation.completed(TRUTH).signals  # from the solution that it found
     assert relative_error(again.values, found.values) < 1e-3
+
+
+class Scripted(missing._ExpectationMaximisation):
+    """The loop alone: what steps gain is written down, and models are names."""
+
+    def __init__(self, gains, tolerance=1e-3, left=None, draws=(), restarts=(), max_steps=20, share=0.5) -> None:
+        self.gains, self.left, self.enough, self.higher = iter(gains), left, iter(draws), iter(restarts)
+        self.max_steps, self.tolerance_nats, self.reach = max_steps, tolerance, 1.0
+        self.expectation = SimpleNamespace(has_parameters=False, missing_share=share, likelihood="first")
+        self.asked, self.histories, self.reaches = [], [], []
+
+    def _first_fit(self, warm_start, near):
+        return SimpleNamespace(outcome=Outcome.CONVERGED, model="start")
+
+    def _step(self, model, fit, is_far, solver=None):
+        number = len(self.asked)
+        self.asked.append((model, is_far))
+        gain = next(self.gains)
+        left = None if self.left is None else gain * self.left
+        found = SimpleNamespace(model=f"fit {number}")
+        return missing._Step(None, None, found, gain, is_far, left, f"likelihood {number}")
+
+    def _extrapolated(self, history):
+        self.histories.append([step.gain for step in history])
+        self.reaches.append(self.reach)
+        return f"after {history[-1].fit.model}"
+
+    def _has_enough_draws(self, x):
+        return next(self.enough, True)
+
+    def _restarted(self, fit):
+        return next(self.higher, None)
+
+    def _finished(self, fit, outcome, detail):
+        return fit.model, outcome, detail
+
+
+def test_steps_end_where_what_is_left_is_within_the_tolerance():
+    """By the share that is missing, or by how gains fall where that is more, at most by 0.98."""
+    for gains, number in (
+        ([0.004, 0.0004, 0.0], 2),  # a half is missing: as much is left as was gained
+        ([0.0004, 0.0], 1),
+        ([0.00051, 0.0, 0.0], 2),
+        ([0.004, 0.00049, 0.0], 2),
+        ([0.004, 0.0004, 0.00035, 0.0], 2),
+        ([0.02, 0.005, 0.003, 0.0024, 0.0001, 0.0], 5),
+        ([0.0006, 0.0004, 0.0001, 0.0], 3),  # the gain falls by a third: the share of the way by 0.82
+        ([0.1, 0.00002, 0.1], 2),
+        ([0.0006, 0.0006, 0.000019, 0.0], 3),
+        ([-0.1, 0.1, 0.0], 1),
+    ):
+        search = Scripted(gains)
+        model, outcome, _ = search.fit(SimpleNamespace(model="warm"))
+        assert outcome is Outcome.CONVERGED
+        assert len(search.asked) == number, gains
+        assert model == f"fit {number - 1}"
+        assert not any(is_far for _, is_far in search.asked)
+    equal = Scripted([0.0006] * 30)
+    assert equal.fit(SimpleNamespace(model="warm"))[1:] == (
+        Outcome.NOT_STATIONARY,
+        "another step would gain 0.0006 nats",
+    )
+    assert len(equal.asked) == 20
+    little = Scripted([0.00002, 0.00002])  # 0.98 at most: fifty times as much is left
+    assert little.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
+    known = Scripted([0.002, 0.0009, 0.0], left=1.1)
+    known.fit(SimpleNamespace(model="warm"))
+    assert len(known.asked) == 2
+
+
+@pytest.mark.parametrize(("tolerance", "limit"), [(1e-3, 10.0), (3.0, 30.0)])
+def test_completions_are_rough_until_a_step_gains_little_and_never_again(tolerance, limit):
+    gains = [100.0, limit + 0.1, limit, limit + 5.0, 0.0]
+    search = Scripted(gains, tolerance)
+    search.fit(None)
+    assert [is_far for _, is_far in search.asked] == [True, True, True, False, False]
+    assert search.histories[-1] == [limit + 5.0]  # without the steps that were far
+    near = Scripted([100.0, 0.0])
+    near.fit(None, near="model")
+    assert [is_far for _, is_far in near.asked] == [False, False]
+    far = Scripted([0.0, 0.0])  # a step that is far is not the last
+    far.fit(None)
+    assert [is_far for _, is_far in far.asked] == [True, False]
+
+
+def test_an_extrapolation_that_led_astray_is_taken_back():
+    """The next step begins where it began; of the way ahead a quarter is gone, and then twice as much each time."""
+    search = Scripted([9.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0])
+    search.fit(SimpleNamespace(model="warm"))
+    models = [model for model, _ in search.asked]
+    assert models[:5] == ["start", "after fit 0", "after fit 1", "fit 1", "after fit 3"]
+    assert search.expectation.likelihood == "likelihood 1"
+    assert search.histories == [[9.0], [9.0, 5.0], [4.0], [4.0, 3.0], [4.0, 3.0, 2.0], [4.0, 3.0, 2.0, 1.0]]
+    assert search.reaches == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+    long = Scripted([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.0])
+    long.fit(SimpleNamespace(model="warm"))
+    assert search.histories and long.histories[-1] == [7.0, 6.0, 5.0, 4.0, 3.0, 2.0]  # five, and the last
+
+
+def test_more_draws_and_higher_restarts_begin_anew():
+    search = Scripted([0.5, 0.0, 0.3, 0.0, 0.2, 0.0], draws=[False], restarts=[SimpleNamespace(model="higher")])
+    assert search.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
+    models = [model for model, _ in search.asked]
+    assert models == ["start", "after fit 0", "fit 1", "after fit 2", "higher", "after fit 4"]
+    assert search.histories == [[0.5], [0.3], [0.2]]
+
+
+def test_there_is_a_step_for_every_five_iterations_and_one_at_least():
+    for max_iterations, max_steps in ((500, 100), (24, 4), (25, 5), (3, 1)):
+        search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), Sqp(max_iterations=max_iterations))
+        assert search.max_steps == max_steps
+    assert search.tolerance_nats == 1e-3
+    assert not search.is_coarse
+    coarse = Sqp().coarse()
+    search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), coarse)
+    assert search.is_coarse
+    assert search.tolerance_nats == coarse.tolerance_nats > 1e-3
