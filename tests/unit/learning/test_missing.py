@@ -495,7 +495,7 @@ def test_an_extrapolation_that_led_astray_is_taken_back():
     assert search.reaches == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
     long = Scripted([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.0])
     long.fit(SimpleNamespace(model="warm"))
-    assert search.histories and long.histories[-1] == [7.0, 6.0, 5.0, 4.0, 3.0, 2.0]  # five, and the last
+    assert long.histories[-1] == [7.0, 6.0, 5.0, 4.0, 3.0, 2.0]  # five, and the last
 
 
 def test_more_draws_and_higher_restarts_begin_anew():
