@@ -24,13 +24,15 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.fields import Seen, seen_about
+from spectralgp.fields import ObservedBy, Seen, Sites, seen_about
+from spectralgp.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.expectations import CompletedHoles, LatentSignals
 from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
+from spectralgp.likelihoods import NegativeBinomial, Poisson
 from spectralgp.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
@@ -516,3 +518,113 @@ def test_there_is_a_step_for_every_five_iterations_and_one_at_least():
     search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), coarse)
     assert search.is_coarse
     assert search.tolerance_nats == coarse.tolerance_nats > 1e-3
+
+
+# Latent signals
+
+
+def latent_task(likelihood, **settings) -> Task:
+    rng = np.random.default_rng(4)
+    values = rng.poisson(np.exp(SIGNALS[:5])).astype(float)
+    values[rng.random(values.shape) < 0.2] = np.nan
+    task = Task.of(GRAPH, RBF(1.0), INPUTS[:5], SIGNALS[:5], **settings)
+    observed_by = ObservedBy(likelihood, np.ones(values.shape), np.ones((1, *values.shape)))
+    return dataclasses.replace(task, signals=read_signals(values), observed_by=observed_by)
+
+
+class Hill(Line):
+    """A quadratic objective, with a note of the noise that its information is asked for."""
+
+    bounds = np.array([[-1e3, 1e3], [-1e3, 1e3]])
+
+    def __init__(self, precision, slope) -> None:
+        super().__init__(precision)
+        self.slope, self.noises = slope, []
+
+    def precision(self, x, noise):
+        self.noises.append(noise)
+        return self.known
+
+    def positivity(self, x, coarse=False):
+        return ()
+
+    def evaluate(self, x):
+        return 0.0, self.slope
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial()], ids=["poisson", "negative binomial"])
+def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelihood):
+    """Equation (41); with the logarithm of a likelihood's own parameter beside the others."""
+    expectation = LatentSignals(latent_task(likelihood))
+    expectation.completed(dataclasses.replace(TRUTH, noise_variance=0.2))
+    sites, before, slope = expectation.sites, np.array([0.3, -0.4]), np.array([5.0, -2.0])
+    precision = np.array([[20.0, 3.0], [3.0, 7.0]])
+    hill, whole, all_slopes = Hill(precision, slope), precision, slope
+    if likelihood.parameters:
+        seen, used = sites.observations.observed, sites.observations.likelihood
+        law = sites.observations.values[seen], sites.mean[seen], sites.variance[seen], np.ones(seen.sum())
+        own, curvature = used.slopes(("dispersion",), *law)
+        whole = np.zeros((3, 3))
+        whole[:2, :2], whole[2, 2], all_slopes = precision, curvature[0, 0], np.append(slope, own)
+    step = np.linalg.solve(whole, all_slopes)
+    expectation.settle(hill, before, before + 1.0, 5.0)
+    assert hill.noises == [pytest.approx(1 / np.mean(sites.terms[2]))]
+    np.testing.assert_allclose(expectation.left_nats, 0.5 * all_slopes @ step, rtol=1e-6)
+    np.testing.assert_allclose(expectation.ahead, before + step[:2], rtol=1e-6)
+    first = expectation.likelihood
+    expectation.lengthen(0.25)
+    if likelihood.parameters:
+        target = np.log(used.dispersion) + step[2]
+        here, there = np.log(first.dispersion), np.log(expectation.likelihood.dispersion)
+        assert there == pytest.approx(here + 0.25 * (target - here))
+    expectation.settle(hill, before, before + 1.0, 1e-4 - expectation.gain)
+    assert expectation.left_nats == pytest.approx(1e-4 / 0.02)  # no more than fifty times the gain
+    expectation.settle(Hill(None, slope), before, before, 5.0)
+    assert expectation.ahead is None
+    assert expectation.left_nats is None
+
+
+def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
+    efforts, find = [], expectations.find_sites
+    monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or find(*given))
+    expectation = LatentSignals(latent_task(Poisson()))
+    for gain in (5.0, 0.11, 0.1, 5.0):
+        expectation.completed(TRUTH)
+        expectation.settle(Hill(np.eye(2), np.ones(2)), np.zeros(2), np.zeros(2), gain)
+    expectation.completed(TRUTH)
+    expectation.log_likelihood(TRUTH)
+    assert efforts == [ROUGH, ROUGH, ROUGH, STEP, STEP, FINAL]
+    learns = LatentSignals(latent_task(NegativeBinomial()))
+    learns.completed(TRUTH)
+    assert efforts[-1] == STEP
+    assert learns.finished(TRUTH).likelihood.dispersion == learns.likelihood.dispersion
+    assert (learns.names, learns.gain) == ((), 0.0)
+
+
+def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatch):
+    """Eight at least; on a large graph they are draws, solved as finely as the tolerance in nats says."""
+    asked = []
+    nothing = np.zeros((1, 5, N_NODES))
+    monkeypatch.setattr(Sites, "deviations", lambda self, most, _: asked.append(most) or nothing)
+    expectation = LatentSignals(latent_task(Poisson()))
+    expectation.completed(TRUTH)
+    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 11 + 1)
+    expectation.completed(TRUTH)
+    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 7)
+    expectation.completed(TRUTH)
+    assert asked == [2**26 // (25 * N_NODES), 11, 8]
+    assert expectation.tolerance_nats == 0.012
+
+    def deviating(self, n_draws, random_state, start, tolerance):
+        asked.append((n_draws, start, tolerance))
+        return np.full((n_draws, 5, N_NODES), 3.0), "solutions"
+
+    monkeypatch.setattr(Sites, "deviating", deviating)
+    large = LatentSignals(latent_task(Poisson(), spectrum=Chebyshev()))
+    model = dataclasses.replace(TRUTH, spectrum=Chebyshev().of(GRAPH, scaled=True))
+    for _ in range(2):
+        found = large.completed(model).signals
+    tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))
+    assert large.tolerance_nats == max(0.1, 0.1 * large.task.spectrum.tolerance * large.signals.size)
+    assert asked[3:] == [(64, None, tolerance), (64, "solutions", tolerance)]
+    np.testing.assert_allclose(found.deviations, 3.0 / 8.0)
