@@ -13,7 +13,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
-from spectralgp.fields import ObservedBy, condition_latent, sites
+from spectralgp.fields import ObservedBy, condition_latent, latent, sites
 from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 from spectralgp.signals import read_signals
 
@@ -611,6 +611,23 @@ def test_densities_of_normal_values_are_dense_ones(normal):
     assert normal.new.log_density(nothing) == 0.0
     assert not normal.new.log_density(nothing, joint=False).any()
     assert normal.new.given(nothing) is normal.new
+
+
+def test_densities_of_more_values_than_are_written_out_are_refused_together(normal, monkeypatch):
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 8)
+    assert np.isfinite(normal.new.log_density(normal.further))  # of eight values
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 7)
+    with pytest.raises(ValueError, match="joint must be False for 8 values with a likelihood"):
+        normal.new.log_density(normal.further)
+    assert np.all(np.isfinite(normal.new.log_density(normal.further, joint=False)))
+    one = np.where(np.arange(2)[:, None] == 1, normal.further, np.nan)
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 3)
+    assert normal.new.log_density(one) == pytest.approx(normal.new.log_density(one, joint=False)[1])
+    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
+    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
+    given = Normal(complete=True).new.given(normal.further)
+    with pytest.raises(ValueError, match="joint must be False for 10 values with a likelihood"):
+        given.latent.between(0, 1)
 
 
 @pytest.mark.parametrize("by", ["entry", "signal", "node"])
