@@ -630,6 +630,18 @@ def test_densities_of_more_values_than_are_written_out_are_refused_together(norm
         given.latent.between(0, 1)
 
 
+def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):
+    posterior = normal.posterior
+    assert posterior.input_variance == pytest.approx(1.0)  # that of the kernel
+    np.testing.assert_array_equal(posterior.given_signals, normal.values)
+    mean = normal.law(normal.latent, np.arange(20), normal.seen)[0]  # there are no fixed effects
+    assert relative_error(posterior.modelled.values.ravel(), mean) < 1e-7
+    assert posterior.parts == ((1.0, posterior),)
+    at = posterior.at(normal.NEW)
+    np.testing.assert_array_equal(at.observed_by.beside, np.ones((2, 5)))
+    assert np.isnan(at.known).all()
+
+
 @pytest.mark.parametrize("by", ["entry", "signal", "node"])
 def test_leaving_out_normal_values_is_deleting_them(normal, by):
     """With holes, and a signal of which nothing was observed."""
