@@ -24,7 +24,7 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.fields import ObservedBy, Seen, Sites, seen_about
+from spectralgp.fields import ObservedBy, Seen, seen_about
 from spectralgp.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
@@ -585,9 +585,10 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
 
 
 def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
-    efforts, find = [], expectations.find_sites
-    monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or find(*given))
-    expectation = LatentSignals(latent_task(Poisson()))
+    efforts, expectation = [], LatentSignals(latent_task(Poisson()))
+    expectation.completed(TRUTH)
+    found = expectation.sites
+    monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or found)
     for gain in (5.0, 0.11, 0.1, 5.0):
         expectation.completed(TRUTH)
         expectation.settle(Hill(np.eye(2), np.ones(2)), np.zeros(2), np.zeros(2), gain)
@@ -595,6 +596,9 @@ def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
     expectation.log_likelihood(TRUTH)
     assert efforts == [ROUGH, ROUGH, ROUGH, STEP, STEP, FINAL]
     learns = LatentSignals(latent_task(NegativeBinomial()))
+    found = dataclasses.replace(
+        found, observations=dataclasses.replace(found.observations, likelihood=NegativeBinomial(0.3))
+    )
     learns.completed(TRUTH)
     assert efforts[-1] == STEP
     assert learns.finished(TRUTH).likelihood.dispersion == learns.likelihood.dispersion
@@ -604,8 +608,19 @@ def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
 def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatch):
     """Eight at least; on a large graph they are draws, solved as finely as the tolerance in nats says."""
     asked = []
+
+    def deviating(n_draws, random_state, start, tolerance):
+        asked.append((n_draws, start, tolerance))
+        return np.full((n_draws, 5, N_NODES), 3.0), "solutions"
+
     nothing = np.zeros((1, 5, N_NODES))
-    monkeypatch.setattr(Sites, "deviations", lambda self, most, _: asked.append(most) or nothing)
+    sites = SimpleNamespace(
+        observations=None,
+        image=nothing[0],
+        deviating=deviating,
+        deviations=lambda most, _: asked.append(most) or nothing,
+    )
+    monkeypatch.setattr(LatentSignals, "_found", lambda *_: sites)
     expectation = LatentSignals(latent_task(Poisson()))
     expectation.completed(TRUTH)
     monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 11 + 1)
@@ -614,16 +629,9 @@ def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatc
     expectation.completed(TRUTH)
     assert asked == [2**26 // (25 * N_NODES), 11, 8]
     assert expectation.tolerance_nats == 0.012
-
-    def deviating(self, n_draws, random_state, start, tolerance):
-        asked.append((n_draws, start, tolerance))
-        return np.full((n_draws, 5, N_NODES), 3.0), "solutions"
-
-    monkeypatch.setattr(Sites, "deviating", deviating)
     large = LatentSignals(latent_task(Poisson(), spectrum=Chebyshev()))
-    model = dataclasses.replace(TRUTH, spectrum=Chebyshev().of(GRAPH, scaled=True))
     for _ in range(2):
-        found = large.completed(model).signals
+        found = large.completed(TRUTH).signals
     tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))
     assert large.tolerance_nats == max(0.1, 0.1 * large.task.spectrum.tolerance * large.signals.size)
     assert asked[3:] == [(64, None, tolerance), (64, "solutions", tolerance)]
