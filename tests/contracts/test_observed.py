@@ -13,7 +13,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
-from spectralgp.fields import ObservedBy, condition_latent
+from spectralgp.fields import ObservedBy, condition_latent, latent, sites
 from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 from spectralgp.signals import read_signals
 
@@ -533,23 +533,25 @@ class Normal:
     BESIDE, NEW_BESIDE = RNG.uniform(0.5, 3.0, (4, 5)), RNG.uniform(0.5, 3.0, (2, 5))
     VALUES, FURTHER = RNG.standard_normal((4, 5)), RNG.standard_normal((2, 5))
 
-    def __init__(self) -> None:
+    def __init__(self, complete: bool = False) -> None:
         prior = graph_gp(
             Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (1, 4)]), Diffusion(1.0), RBF(0.7), self.WHITE
         )
         self.values, self.further = self.VALUES.copy(), self.FURTHER.copy()
-        self.values[[0, 0, 2], [1, 3, 4]] = np.nan
-        self.values[3] = np.nan
-        self.further[0, [0, 2]] = np.nan
+        if not complete:
+            self.values[[0, 0, 2], [1, 3, 4]] = np.nan
+            self.values[3] = np.nan
+            self.further[0, [0, 2]] = np.nan
+        beside = np.full((4, 5), 1.7) if complete else self.BESIDE
         likelihood, none = Gaussian(self.SCALE), np.empty((0, 4, 5))
-        known = ObservedBy(likelihood, self.BESIDE, none)
+        known = ObservedBy(likelihood, beside, none)
         self.posterior = condition_latent(prior, self.INPUTS, read_signals(self.values), known)
         self.new = self.posterior.at(self.NEW).seen_with(ObservedBy(likelihood, self.NEW_BESIDE, none[:, :2]))
         both = np.vstack([self.INPUTS, self.NEW])
         node = prior.node_covariance()
         self.signal = np.kron(RBF(0.7)(both), node)
         self.latent = self.signal + self.WHITE * np.eye(30)
-        self.noise = self.SCALE**2 * np.concatenate([self.BESIDE.ravel(), self.NEW_BESIDE.ravel()])
+        self.noise = self.SCALE**2 * np.concatenate([beside.ravel(), self.NEW_BESIDE.ravel()])
         self.all = np.concatenate([self.values.ravel(), self.further.ravel()])
         self.seen = np.isfinite(self.all) & (np.arange(30) < 20)
 
@@ -602,6 +604,28 @@ def test_laws_of_normal_values_are_dense_ones(normal, which):
     assert relative_error(logs, expected) < BY_QUADRATURE
 
 
+def test_laws_at_new_inputs_by_effective_curvatures_are_dense_ones_where_noise_is_the_same(monkeypatch):
+    """Equation (39) is exact there, too many signals to write out though there are."""
+    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
+    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
+    normal = Normal(complete=True)
+    assert normal.posterior.sites.root is None
+    wanted = np.arange(20, 30)
+    mean, covariance = normal.law(normal.signal, wanted, normal.seen)
+    wider = normal.law(normal.latent, wanted, normal.seen)[1]
+    assert relative_error(normal.new.mean.ravel(), mean) < 1e-6
+    assert relative_error(normal.new.variance().ravel(), np.diag(covariance)) < 1e-6
+    latent = normal.new.latent
+    blocks = np.block([[latent.between(one, other) for other in (0, 1)] for one in (0, 1)])
+    assert relative_error(blocks, wider) < 1e-6
+    value = normal.new.log_density(normal.further)
+    assert value == pytest.approx(normal.log_density(wanted, normal.seen), abs=0.05)
+    bound, error = normal.posterior.sites.log_bound()
+    evidence = oracle.log_density(normal.all[:20], 0.0, normal.latent[:20, :20] + np.diag(normal.noise[:20]))
+    assert bound == pytest.approx(evidence, abs=1e-4)
+    assert error < 1e-4
+
+
 def test_densities_of_normal_values_are_dense_ones(normal):
     new = np.flatnonzero(np.isfinite(normal.all) & (np.arange(30) >= 20))
     assert normal.new.log_density(normal.further) == pytest.approx(normal.log_density(new, normal.seen), abs=1e-6)
@@ -616,6 +640,35 @@ def test_densities_of_normal_values_are_dense_ones(normal):
     assert normal.new.log_density(nothing) == 0.0
     assert not normal.new.log_density(nothing, joint=False).any()
     assert normal.new.given(nothing) is normal.new
+
+
+def test_densities_of_more_values_than_are_written_out_are_refused_together(normal, monkeypatch):
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 8)
+    assert np.isfinite(normal.new.log_density(normal.further))  # of eight values
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 7)
+    with pytest.raises(ValueError, match="joint must be False for 8 values with a likelihood"):
+        normal.new.log_density(normal.further)
+    assert np.all(np.isfinite(normal.new.log_density(normal.further, joint=False)))
+    one = np.where(np.arange(2)[:, None] == 1, normal.further, np.nan)
+    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 3)
+    assert normal.new.log_density(one) == pytest.approx(normal.new.log_density(one, joint=False)[1])
+    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
+    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
+    given = Normal(complete=True).new.given(normal.further)
+    with pytest.raises(ValueError, match="joint must be False for 10 values with a likelihood"):
+        given.latent.between(0, 1)
+
+
+def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):
+    posterior = normal.posterior
+    assert posterior.input_variance == pytest.approx(1.0)  # that of the kernel
+    np.testing.assert_array_equal(posterior.given_signals, normal.values)
+    mean = normal.law(normal.latent, np.arange(20), normal.seen)[0]  # there are no fixed effects
+    assert relative_error(posterior.modelled.values.ravel(), mean) < 1e-7
+    assert posterior.parts == ((1.0, posterior),)
+    at = posterior.at(normal.NEW)
+    np.testing.assert_array_equal(at.observed_by.beside, np.ones((2, 5)))
+    assert np.isnan(at.known).all()
 
 
 @pytest.mark.parametrize("by", ["entry", "signal", "node"])

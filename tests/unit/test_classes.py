@@ -9,7 +9,7 @@ import pytest
 
 from spectralgp import Chebyshev, Graph, decompose
 from spectralgp.fields import classes as fields
-from spectralgp.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_known_sites
+from spectralgp.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from spectralgp.learning.classes import ClassMember, mixed, node_covariances, sharpened
 from tests import oracle
 from tests.tolerances import CLASS_PROBABILITY, EXACT, FORMULA, LEFT_OUT_CLASS
@@ -53,7 +53,7 @@ def test_probabilities_against_draws_of_the_prior(amplitude):
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=EXACT)
 
 
-def test_the_bound_is_that_of_its_gaussians_and_their_means_are_its_maximum():
+def test_means_are_the_maximum_of_the_bound():
     covariance = covariance_of(5, 1.5)
     field = given_labels(covariance, LABELS, N_CLASSES)
     inverse = np.linalg.inv(covariance)
@@ -63,12 +63,11 @@ def test_the_bound_is_that_of_its_gaussians_and_their_means_are_its_maximum():
     def bound(means):
         return oracle.class_bound(covariance, LABELS, means, covariances, normal)
 
-    np.testing.assert_allclose(bound(field.mean.T), field.bound(LABELS), rtol=FORMULA)
-    generator = np.random.default_rng(2)
+    generator, highest = np.random.default_rng(2), bound(field.mean.T)
     for _ in range(5):
         direction = generator.standard_normal(field.mean.T.shape) * np.sqrt(field.variance.T)
-        assert bound(field.mean.T + 0.1 * direction) < field.bound(LABELS)
-        assert bound(field.mean.T - 0.1 * direction) < field.bound(LABELS)
+        assert bound(field.mean.T + 0.1 * direction) < highest
+        assert bound(field.mean.T - 0.1 * direction) < highest
 
 
 def test_the_variances_are_those_of_curvatures_that_agree_with_them():
@@ -183,7 +182,7 @@ def test_steps_shorten_after_the_first_twenty_and_a_hundred_are_enough(monkeypat
     assert np.max(np.abs(again.mean - field.mean) / np.sqrt(field.variance)) < 0.01
     steps.clear()
     monkeypatch.setattr(fields, "MEAN_TOLERANCE", 0.0)
-    assert not given_labels(covariance, LABELS, N_CLASSES).converged
+    assert not given_labels(covariance[:2, :2], LABELS[1:3], 2).converged
     np.testing.assert_allclose(steps, [0.5] * 20 + [10 / number for number in range(21, 101)])
 
 
@@ -196,8 +195,8 @@ def test_a_step_goes_a_share_of_the_way_from_sites_to_others():
 def test_sites_that_are_known_give_the_same_field():
     covariance = covariance_of(5, 1.5)
     field = given_labels(covariance, LABELS, N_CLASSES)
-    again = with_known_sites(covariance, LABELS, field.sites, field.converged)
-    for name in ("weights", "mean", "variance", "log_determinant", "converged"):
+    again = with_sites(covariance, field.sites, field.converged)
+    for name in ("weights", "mean", "variance", "converged"):
         np.testing.assert_array_equal(getattr(again, name), getattr(field, name))
     np.testing.assert_allclose(covariance @ field.weights, field.mean, rtol=1e-9)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from spectralgp._basics.checks import Array, Indices
 
@@ -72,16 +72,7 @@ class LabelledField:
     sites: ClassSites
     mean: Array  # at the labelled entries
     variance: Array
-    log_determinant: float  # of all I + w^1/2 K w^1/2
-    converged: bool = False
-
-    def bound(self, labels: Indices) -> float:
-        """The bound (38) on the log probability of the labels, in nats."""
-        n_classes = len(self.factors)
-        latent = self.mean + np.sqrt(self.variance) * _points(n_classes)
-        likelihood = np.sum(self.mean[np.arange(labels.size), labels]) - np.sum(np.mean(logsumexp(latent, 2), axis=0))
-        squares = np.sum(self.weights * self.mean) - np.sum(self.sites.curvature * self.variance)
-        return float(likelihood - 0.5 * (squares + self.log_determinant))
+    converged: bool
 
     def left_out(self) -> Array:
         """Probabilities of the classes at each labelled entry by the other labels, without its sites: equation (40)."""
@@ -97,11 +88,6 @@ class LabelledField:
         return expected_probabilities(mean, np.maximum(left, 0.0))  # rounding of a difference
 
 
-def with_known_sites(covariance: Array, labels: Indices, sites: ClassSites, converged: bool) -> LabelledField:
-    """The latent fields of the classes with sites that `given_labels` found, bit for bit."""
-    return replace(_with_sites(covariance, np.eye(sites.linear.shape[1])[labels], sites), converged=converged)
-
-
 def given_labels(
     covariance: Array, labels: Indices, n_classes: int, start: LabelledField | None = None
 ) -> LabelledField:
@@ -112,7 +98,7 @@ def given_labels(
     """
     indicators = np.eye(n_classes)[labels]
     sites = ClassSites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
-    found = _with_sites(covariance, indicators, sites)
+    found = with_sites(covariance, sites)
     for number in range(MOST_STEPS):
         shares = _softmax(found.mean + np.sqrt(found.variance) * _points(n_classes))
         mean = shares.mean(axis=0)
@@ -120,23 +106,22 @@ def given_labels(
         curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
         wanted = ClassSites(indicators - mean + curvature * found.mean, curvature)
         step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
-        before, found = found, _with_sites(covariance, indicators, found.sites.towards(wanted, step))
+        before, found = found, with_sites(covariance, found.sites.towards(wanted, step))
         if np.max(np.abs(found.mean - before.mean) / np.sqrt(found.variance)) < MEAN_TOLERANCE:
             return replace(found, converged=True)
     return found
 
 
-def _with_sites(covariance: Array, indicators: Array, sites: ClassSites) -> LabelledField:
-    """The field with these sites."""
-    mean, variance, factors, log_determinant = np.empty_like(indicators), np.empty_like(indicators), [], 0.0
-    for place in range(indicators.shape[1]):
+def with_sites(covariance: Array, sites: ClassSites, converged: bool = False) -> LabelledField:
+    """The latent fields of the classes with these sites; with those that `given_labels` found its own, bit for bit."""
+    mean, variance, factors = np.empty_like(sites.linear), np.empty_like(sites.linear), []
+    for place in range(sites.linear.shape[1]):
         roots = np.sqrt(sites.curvature[:, place, None])
         factor = cholesky(np.eye(len(roots)) + roots * covariance * roots.T, lower=True, check_finite=False)
         known = solve_triangular(factor, roots * covariance, lower=True, check_finite=False)
         prior = covariance @ sites.linear[:, place]
         mean[:, place] = prior - known.T @ solve_triangular(factor, roots[:, 0] * prior, lower=True)
         variance[:, place] = np.diag(covariance) - np.einsum("ij,ij->j", known, known)
-        log_determinant += 2 * float(np.sum(np.log(np.diag(factor))))
         factors.append(factor)
     weights = sites.linear - sites.curvature * mean
-    return LabelledField(weights, tuple(factors), sites, mean, variance, log_determinant)
+    return LabelledField(weights, tuple(factors), sites, mean, variance, converged)

@@ -105,7 +105,7 @@ class LatentCovariance(ABC):
         return known + float(np.mean(estimates)), float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
 
 
-def latent_of(covariance: Covariance) -> InModes | Probed:
+def latent_of(covariance: Covariance) -> LatentCovariance:
     """The covariance of latent signals by modes, where they are known, or by probes."""
     return InModes(covariance) if covariance.is_written_out else Probed(cast(Series, covariance))
 
@@ -223,7 +223,7 @@ class InModes(LatentCovariance):
         variance = np.einsum("ab,ab->b", root, root).reshape(curvatures.shape)
         return variance, root.reshape(-1, *curvatures.shape), 2 * float(np.sum(np.log(np.diag(factor))))
 
-    def _probes(self, random_state: np.random.Generator) -> Iterator[Array]:
+    def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
         for _ in range(PROBES):
             yield random_state.integers(0, 2, self.at_modes.shape) * 2.0 - 1.0
 

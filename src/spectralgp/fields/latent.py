@@ -244,8 +244,6 @@ class LawNodes(Nodes):
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
     own = np.isfinite(values)
-    if not own.any():
-        return 0.0
     modes, alone = modes_of(covariance[np.ix_(own, own)]), Inputs(Modes(np.ones(1), np.eye(1)))
     nothing = np.empty((0, 1, modes.values.size))
     known = ObservedBy(likelihood, beside[own][None], nothing).observations(values[own][None])
@@ -264,7 +262,7 @@ class ValueField(Predictive):
 
     latent: Latent
     observed_by: ObservedBy  # of the values that are predicted
-    known: Array | None = None  # values that were observed of these signals, NaN elsewhere
+    known: Array  # values that were observed of these signals, NaN elsewhere
 
     @property
     def likelihood(self) -> Likelihood:
@@ -312,12 +310,10 @@ class ValueField(Predictive):
 
     @property
     def values(self) -> Array:
-        mean = self.likelihood.mean(*self._law)
-        return mean if self.known is None else np.where(np.isfinite(self.known), self.known, mean)
+        return np.where(np.isfinite(self.known), self.known, self.likelihood.mean(*self._law))
 
     def values_variance(self) -> Array:
-        variance = self.variance(include_noise=True)
-        return variance if self.known is None else np.where(np.isfinite(self.known), 0.0, variance)
+        return np.where(np.isfinite(self.known), 0.0, self.variance(include_noise=True))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         raise ValueError(NO_COVARIANCE)
@@ -335,30 +331,26 @@ class ValueField(Predictive):
     def _further(self, signals: Any) -> Array:
         """Values, without those that are known already."""
         found = np.asarray(as_observed(signals, *self.latent.mean.shape), dtype=float)
-        return found if self.known is None else np.where(np.isfinite(self.known), np.nan, found)
+        return np.where(np.isfinite(self.known), np.nan, found)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        signals, beside = self._further(signals), np.broadcast_to(self.observed_by.beside, self.latent.mean.shape)
+        signals = self._further(signals)
         rows = np.flatnonzero(np.isfinite(signals).any(axis=1)).tolist()
         if not joint:
             totals = np.zeros(len(signals))
-            for row in rows:
-                law = self.latent.mean[row], self.latent.between(row, row), self.likelihood
-                totals[row] = log_evidence_under(*law, signals[row], beside[row])
+            totals[rows] = [self._log_density_of([row], signals) for row in rows]
             return totals
         n_values = int(np.count_nonzero(np.isfinite(signals)))
         if n_values > MOST_WRITTEN_OUT and len(rows) > 1:
             raise ValueError(TOO_MANY_JOINT.format(n_values=n_values))
-        if not rows:
-            return 0.0
-        seen = [np.isfinite(signals[row]) for row in rows]
-        blocks = [
-            [self.latent.between(one, other)[np.ix_(own, across)] for other, across in zip(rows, seen, strict=True)]
-            for one, own in zip(rows, seen, strict=True)
-        ]
-        own = np.isfinite(signals)
-        law = self.latent.mean[own], np.block(blocks), self.likelihood
-        return log_evidence_under(*law, signals[own], beside[own])
+        return self._log_density_of(rows, signals) if rows else 0.0
+
+    def _log_density_of(self, rows: list[int], signals: Array) -> float:
+        """Log density of the values of some signals together."""
+        seen, beside = np.isfinite(signals), np.broadcast_to(self.observed_by.beside, signals.shape)
+        blocks = [[self.latent.between(one, other)[np.ix_(seen[one], seen[other])] for other in rows] for one in rows]
+        own = seen & np.isin(np.arange(len(seen)), rows)[:, None]
+        return log_evidence_under(self.latent.mean[own], np.block(blocks), self.likelihood, signals[own], beside[own])
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         mean, variance, beside = (np.broadcast_to(one, self.latent.mean.shape)[:, nodes] for one in self._law)
@@ -368,7 +360,7 @@ class ValueField(Predictive):
         values = self._further(observed)
         if not np.isfinite(values).any():
             return self
-        known = values if self.known is None else np.where(np.isfinite(values), values, self.known)
+        known = np.where(np.isfinite(values), values, self.known)
         return replace(self, latent=self.latent.given(values, self.observed_by), known=known)
 
     def seen_with(self, observed_by: ObservedBy) -> ValueField:
@@ -438,7 +430,7 @@ class LatentPosterior:
         own = self.observed_by.columns
         columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
         observed_by = ObservedBy(self.likelihood, np.ones(columns.shape[1:]), columns)
-        return ValueField(AtInputs(self, new, columns), observed_by)
+        return ValueField(AtInputs(self, new, columns), observed_by, np.full(columns.shape[1:], np.nan))
 
     def filled(self, rows: Indices) -> ValueField:
         """Some of the training signals given what was observed of all."""

@@ -12,7 +12,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance
-from spectralgp.fields.curvatures import InModes, Probed, latent_of
+from spectralgp.fields.curvatures import InModes, LatentCovariance, latent_of
 from spectralgp.likelihoods import Likelihood, Terms
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
@@ -162,7 +162,7 @@ class Sites:
         return found - self.observations.penalty(self.coefficients) if np.isfinite(found) else -np.inf
 
     @cached_property
-    def _latent(self) -> InModes | Probed:
+    def _latent(self) -> LatentCovariance:
         return latent_of(self.covariance)
 
     @property
@@ -315,7 +315,7 @@ def find_sites(
     return sites
 
 
-def _newton(sites: Sites, latent: InModes | Probed, tolerance: float) -> tuple[Sites, float]:
+def _newton(sites: Sites, latent: LatentCovariance, tolerance: float) -> tuple[Sites, float]:
     """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), and its gain.
 
     It is shortened until it gains something.
@@ -331,7 +331,7 @@ def _newton(sites: Sites, latent: InModes | Probed, tolerance: float) -> tuple[S
     information = np.tensordot(columns, solved, axes=((1, 2), (1, 2)))
     information = 0.5 * (information + information.T) + np.diag(precision)
     right = np.tensordot(columns, free, axes=2) + precision * observations.rough_coefficients
-    target, effects = np.linalg.solve(information, right), np.linalg.inv(information)
+    target, effects = np.linalg.solve(information, right), np.asarray(np.linalg.inv(information), dtype=float)
     step = free - np.tensordot(target, solved, axes=1) - sites.solution
     moved, share, value = latent.times(step), 1.0, sites.gained
     sites = replace(sites, coefficient_covariance=effects, solved=solved)

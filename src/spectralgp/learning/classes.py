@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import report
-from spectralgp.fields.classes import ClassSites, LabelledField, given_labels, with_known_sites
+from spectralgp.fields.classes import ClassSites, LabelledField, given_labels, with_sites
 from spectralgp.kernels import Diffusion
 from spectralgp.spectra import FilterBank, Spectrum
 
@@ -119,11 +119,11 @@ def learn_member(
     `known` are sites that were found before, and whether they had settled.
     """
     among = nodes.columns[np.ix_(entries.nodes, entries.columns)] * inputs[np.ix_(entries.rows, entries.rows)]
-    if known is not None:
-        field = with_known_sites(AMPLITUDE**2 * among, entries.labels, *known)
-        return ClassMember(nodes, length, field, field.left_out())
-    field = given_labels(AMPLITUDE**2 * among, entries.labels, n_classes, start)
-    report(f"strength {nodes.kernel.strength:g}")
+    if known is None:
+        field = given_labels(AMPLITUDE**2 * among, entries.labels, n_classes, start)
+        report(f"strength {nodes.kernel.strength:g}")
+    else:
+        field = with_sites(AMPLITUDE**2 * among, *known)
     return ClassMember(nodes, length, field, field.left_out())
 
 

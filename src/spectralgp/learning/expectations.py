@@ -41,15 +41,23 @@ MAX_PASSED = 8  # points whose slopes are remembered, beside the last
 class Expectation(ABC):
     """The E-step: signals that are not known as they are, as a model lets them be expected."""
 
-    task: Task
     n_draws: int | None = None  # that stand for a covariance; None where it is known
-    tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
     has_parameters: bool = False  # whether more is learnt in completions than the parameters of a model
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
     likelihood: Likelihood | None = None  # what was learnt of it in the last completion
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
     left_nats: float | None = None  # between where it began and the maximum, by that
+
+    def __init__(self, task: Task, tolerance_nats: float) -> None:
+        self.task, self.signals = task, task.signals
+        truncation_error = task.spectrum.tolerance * self.signals.size
+        self.tolerance_nats = max(tolerance_nats, TRUNCATION_SHARE * truncation_error)  # that solves may cost
+
+    @property
+    def solve_tolerance(self) -> float:
+        """Of a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed."""
+        return max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
 
     @abstractmethod
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
@@ -83,10 +91,9 @@ class CompletedHoles(Expectation):
     """Signals with holes, completed from the same random numbers and the last solutions."""
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
-        self.task, self.signals, self.n_draws = task, task.signals, n_draws
+        super().__init__(task, SOLVE_TOLERANCE_NATS)
+        self.n_draws = n_draws
         self.missing_share = min(MAX_MISSING_SHARE, 1 - task.signals.size / task.signals.observed.size)
-        truncation_error = task.spectrum.tolerance * self.signals.size
-        self.tolerance_nats = max(SOLVE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
@@ -106,8 +113,7 @@ class CompletedHoles(Expectation):
         return seen_about(carried, covariance, self.signals, tolerance=tolerance), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
-        # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
-        tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
+        tolerance = self.solve_tolerance
         seen, carried = self._seen(model, tolerance)
         # of draws it is in nats as it is: their energy is about that of the values, by the variance of the noise
         energy = float(np.sum(np.square(seen.values), where=seen.observed)) / model.noise_variance
@@ -171,18 +177,15 @@ class LatentSignals(Expectation):
 
     def __init__(self, task: Task) -> None:
         assert task.observed_by is not None
-        self.task, self.signals, self.observed_by = task, task.signals, task.observed_by
-        self.tolerance_nats, self.missing_share = LATENT_TOLERANCE_NATS, 0.5
+        self.is_large = task.spectrum.needs_passes
+        super().__init__(task, LARGE_TOLERANCE_NATS if self.is_large else LATENT_TOLERANCE_NATS)
+        self.observed_by, self.missing_share = task.observed_by, 0.5
         self.names = self.observed_by.likelihood.open_parameters
         self.has_parameters = bool(self.names)
         self.unit = float(np.sqrt(task.variance))
         self.likelihood: Likelihood = self.observed_by.likelihood.started(self.unit)
         self.sites: Sites | None = None
-        self.is_large = task.spectrum.needs_passes
         self._drawn: Array | None = None  # solutions of the last draws
-        if self.is_large:
-            truncation_error = task.spectrum.tolerance * self.signals.size
-            self.tolerance_nats = max(LARGE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         self.is_far = not self.names  # from the answer, so that rough sites will do; a likelihood learnt of such is not
         self._slopes = np.empty(0), np.empty((0, 0))  # of the likelihood's parameters at the last sites
         self._passed: list[tuple[Array, Array]] = []  # points that steps began from, and the slopes there
@@ -210,8 +213,8 @@ class LatentSignals(Expectation):
             self._slopes = observations.likelihood.slopes(self.names, *known)
             self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, self.unit)
         if self.is_large:
-            tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
-            drawn, self._drawn = sites.deviating(self._n_draws, np.random.default_rng(SEED), self._drawn, tolerance)
+            rng = np.random.default_rng(SEED)
+            drawn, self._drawn = sites.deviating(self._n_draws, rng, self._drawn, self.solve_tolerance)
             deviations = drawn / np.sqrt(self._n_draws)
         else:
             n_signals, n_nodes = self.signals.shape

@@ -44,9 +44,9 @@ class HiddenEntries:
         observed = signals.observed[self.chosen]
         rows = np.zeros(self.chosen.size, dtype=bool)
         if self.chosen.size >= FEWEST_SIGNALS:
-            rows[of_signals.choice(rows.size, max(1, round(SIGNAL_SHARE * rows.size)), replace=False)] = True
+            rows[of_signals.choice(rows.size, round(SIGNAL_SHARE * rows.size), replace=False)] = True
         self.in_signals = observed & rows[:, None]
-        self.hidden, self.worth = np.zeros(observed.shape, dtype=bool), np.empty(0)
+        self.hidden = np.zeros(observed.shape, dtype=bool)
         self.hidden[~rows], self.worth = hidden_like_holes(observed[~rows], of_holes)
         per_signal = np.broadcast_to(WHOLE_WORTH / observed.sum(axis=1, keepdims=True), observed.shape)
         self.signals_worth = per_signal[self.in_signals]

@@ -105,7 +105,7 @@ class _ExpectationMaximisation:
         self.tolerance_nats = max(asked, self.expectation.tolerance_nats)
         self.stages: list[Stage] = []
         self.restarts: tuple[float, ...] = ()
-        self.objective: Objective | None = None  # of the last step
+        self.objective: Objective  # of the last step
         self.reach = 1.0  # of the way ahead that is taken, where that is known
 
     def fit(self, warm_start: Fit | None, near: GraphGP | None = None) -> Fit:
@@ -195,8 +195,6 @@ class _ExpectationMaximisation:
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
         last, objective = history[-1], self.objective
-        if objective is None:
-            return last.fit.model
         if self.expectation.ahead is not None:
             self.expectation.lengthen(self.reach)
             return self._moved(objective, last, self.reach * (self.expectation.ahead - last.after))
@@ -224,7 +222,7 @@ class _ExpectationMaximisation:
     def _has_enough_draws(self, x: Array) -> bool:
         """Whether draws cost little at a point, by gradients of groups of them; if not, there are more from now on."""
         n_draws, most, objective = self.expectation.n_draws, max_draws(self.task), self.objective
-        if n_draws is None or 2 * n_draws > most or self.is_coarse or objective is None:
+        if n_draws is None or 2 * n_draws > most or self.is_coarse:
             return True
         precision, deviations = objective.precision(x), objective.task.signals.deviations
         if precision is None or deviations is None:

@@ -227,23 +227,20 @@ class Likelihood(ABC):
             return self.distribution(values, mean, variance, beside) >= probability
 
         low, high = centre - reach, centre + reach
-        if self.is_discrete:
-            low, high = np.full(centre.shape, -1.0), np.ceil(np.maximum(high, 0.0))
         for _ in range(QUANTILE_STEPS):
-            short, over = ~exceeds(high), exceeds(low) & (not self.is_discrete)
+            short, over = ~exceeds(high), exceeds(low)
             if not (short.any() or over.any()):
                 break
             reach = 2 * reach
-            high = np.where(short, np.ceil(high + reach) if self.is_discrete else high + reach, high)
-            low = np.where(over, low - reach, low)
+            low, high = np.where(over, low - reach, low), np.where(short, high + reach, high)
         for _ in range(QUANTILE_STEPS):
-            apart = high - low
-            if np.all(apart <= (1.0 if self.is_discrete else QUANTILE_TOLERANCE * np.maximum(reach, np.abs(high)))):
+            apart = 0.5 if self.is_discrete else QUANTILE_TOLERANCE * np.maximum(reach, np.abs(high))
+            if np.all(high - low <= apart):
                 break
-            middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
+            middle = 0.5 * (low + high)
             enough = exceeds(middle)
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
+        return np.floor(high) if self.is_discrete else high
 
     def randomised_pit(
         self, values: Array, mean: Array, variance: Array, beside: Array, random_state: np.random.Generator
@@ -252,5 +249,5 @@ class Likelihood(ABC):
         upper = self.distribution(values, mean, variance, beside)
         if not self.is_discrete:
             return upper
-        lower = np.where(values > 0, self.distribution(values - 1, mean, variance, beside), 0.0)
+        lower = self.distribution(values - 1, mean, variance, beside)
         return lower + random_state.random(np.shape(values)) * (upper - lower)

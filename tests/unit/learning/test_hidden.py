@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
-from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
 from spectralgp.fields import stacking_weights
 from spectralgp.kernels import Standardised, WithResidual
 from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
@@ -188,6 +188,33 @@ def test_nothing_but_hyperparameters_is_learnt_from_what_is_hidden(shrunk, monke
         judge.score([candidate(signals, shrunk=shrunk)])
     for one, other in zip(*laws, strict=True):
         assert oracle.relative_error(one, other) < MASKED
+
+
+@pytest.mark.parametrize("most", [500, 8])
+def test_candidates_are_learnt_from_signals_completed_under_the_best_so_far(most, monkeypatch):
+    """Of some of very many signals; each from the fit that it is to start from, if there is one."""
+    monkeypatch.setattr(hidden, "MOST_COMPARED", most)
+    signals = {"node": read_signals(holed(), "node", "node")}
+    judge, given, learn = HiddenEntries(signals["node"], np.random.default_rng(2)), [], hidden.learn_near
+    monkeypatch.setattr(hidden, "learn_near", lambda *args: given.append(args) or learn(*args))
+    first, second = candidate(signals), candidate(signals, kernel=Identity())
+    third = replace(candidate(signals), warm_start_from=first)
+    found = judge.score([first, second])
+    further = judge.score([third])
+    n_compared = min(most, N_SIGNALS)
+    assert judge.is_whole is (most > N_SIGNALS)
+    assert np.array_equal(judge.chosen, np.unique(judge.chosen))
+    assert judge.chosen.size == n_compared
+    assert judge.hidden.shape == judge.in_signals.shape == (n_compared, N_NODES)
+    assert [args[0].signals.shape[0] for args in given] == [n_compared] * 3
+    assert (given[0][0] is first.task) is judge.is_whole
+    kept = holed()[judge.chosen]
+    assert np.array_equal(np.isnan(given[0][0].signals.as_observed), np.isnan(kept))
+    scores = judge.worth @ found.log_densities
+    best = found.fits[int(np.argmax(scores))].model
+    assert [args[3:] for args in given] == [(None, None), (None, found.fits[0].model), (found.fits[0], best)]
+    assert further.log_densities.shape == (np.count_nonzero(judge.hidden), 1)
+    assert further.of_signals.log_densities.shape == (np.count_nonzero(judge.in_signals), 1)
 
 
 def test_weights_have_equal_ones_as_their_prior():

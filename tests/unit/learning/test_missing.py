@@ -24,12 +24,15 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.fields import Seen, seen_about
+from spectralgp.fields import ObservedBy, Seen, seen_about
+from spectralgp.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.expectations import CompletedHoles, LatentSignals
+from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
+from spectralgp.likelihoods import NegativeBinomial, Poisson
 from spectralgp.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
@@ -398,3 +401,238 @@ def test_one_draw_completes_signals_without_their_mean():
     assert len(found.deviations) == 0
     again = expectation.completed(TRUTH).signals  # from the solution that it found
     assert relative_error(again.values, found.values) < 1e-3
+
+
+class Scripted(missing._ExpectationMaximisation):
+    """The loop alone: what steps gain is written down, and models are names."""
+
+    def __init__(self, gains, tolerance=1e-3, left=None, draws=(), restarts=(), max_steps=20, share=0.5) -> None:
+        self.gains, self.left, self.enough, self.higher = iter(gains), left, iter(draws), iter(restarts)
+        self.max_steps, self.tolerance_nats, self.reach = max_steps, tolerance, 1.0
+        self.expectation = SimpleNamespace(has_parameters=False, missing_share=share, likelihood="first")
+        self.asked, self.histories, self.reaches = [], [], []
+
+    def _first_fit(self, warm_start, near):
+        return SimpleNamespace(outcome=Outcome.CONVERGED, model="start")
+
+    def _step(self, model, fit, is_far, solver=None):
+        number = len(self.asked)
+        self.asked.append((model, is_far))
+        gain = next(self.gains)
+        left = None if self.left is None else gain * self.left
+        found = SimpleNamespace(model=f"fit {number}")
+        return missing._Step(None, None, found, gain, is_far, left, f"likelihood {number}")
+
+    def _extrapolated(self, history):
+        self.histories.append([step.gain for step in history])
+        self.reaches.append(self.reach)
+        return f"after {history[-1].fit.model}"
+
+    def _has_enough_draws(self, x):
+        return next(self.enough, True)
+
+    def _restarted(self, fit):
+        return next(self.higher, None)
+
+    def _finished(self, fit, outcome, detail):
+        return fit.model, outcome, detail
+
+
+def test_steps_end_where_what_is_left_is_within_the_tolerance():
+    """By the share that is missing, or by how gains fall where that is more, at most by 0.98."""
+    for gains, number in (
+        ([0.004, 0.0004, 0.0], 2),  # a half is missing: as much is left as was gained
+        ([0.0004, 0.0], 1),
+        ([0.00051, 0.0, 0.0], 2),
+        ([0.004, 0.00049, 0.0], 2),
+        ([0.004, 0.0004, 0.00035, 0.0], 2),
+        ([0.02, 0.005, 0.003, 0.0024, 0.0001, 0.0], 5),
+        ([0.0006, 0.0004, 0.0001, 0.0], 3),  # the gain falls by a third: the share of the way by 0.82
+        ([0.1, 0.00002, 0.1], 2),
+        ([0.0006, 0.0006, 0.000019, 0.0], 3),
+        ([-0.1, 0.1, 0.0], 1),
+    ):
+        search = Scripted(gains)
+        model, outcome, _ = search.fit(SimpleNamespace(model="warm"))
+        assert outcome is Outcome.CONVERGED
+        assert len(search.asked) == number, gains
+        assert model == f"fit {number - 1}"
+        assert not any(is_far for _, is_far in search.asked)
+    equal = Scripted([0.0006] * 30)
+    assert equal.fit(SimpleNamespace(model="warm"))[1:] == (
+        Outcome.NOT_STATIONARY,
+        "another step would gain 0.0006 nats",
+    )
+    assert len(equal.asked) == 20
+    little = Scripted([0.00002, 0.00002])  # 0.98 at most: fifty times as much is left
+    assert little.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
+    known = Scripted([0.002, 0.0009, 0.0], left=1.1)
+    known.fit(SimpleNamespace(model="warm"))
+    assert len(known.asked) == 2
+
+
+@pytest.mark.parametrize(("tolerance", "limit"), [(1e-3, 10.0), (3.0, 30.0)])
+def test_completions_are_rough_until_a_step_gains_little_and_never_again(tolerance, limit):
+    gains = [100.0, limit + 0.1, limit, limit + 5.0, 0.0]
+    search = Scripted(gains, tolerance)
+    search.fit(None)
+    assert [is_far for _, is_far in search.asked] == [True, True, True, False, False]
+    assert search.histories[-1] == [limit + 5.0]  # without the steps that were far
+    near = Scripted([100.0, 0.0])
+    near.fit(None, near="model")
+    assert [is_far for _, is_far in near.asked] == [False, False]
+    far = Scripted([0.0, 0.0])  # a step that is far is not the last
+    far.fit(None)
+    assert [is_far for _, is_far in far.asked] == [True, False]
+
+
+def test_an_extrapolation_that_led_astray_is_taken_back():
+    """The next step begins where it began; of the way ahead a quarter is gone, and then twice as much each time."""
+    search = Scripted([9.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0])
+    search.fit(SimpleNamespace(model="warm"))
+    models = [model for model, _ in search.asked]
+    assert models[:5] == ["start", "after fit 0", "after fit 1", "fit 1", "after fit 3"]
+    assert search.expectation.likelihood == "likelihood 1"
+    assert search.histories == [[9.0], [9.0, 5.0], [4.0], [4.0, 3.0], [4.0, 3.0, 2.0], [4.0, 3.0, 2.0, 1.0]]
+    assert search.reaches == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+    long = Scripted([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.0])
+    long.fit(SimpleNamespace(model="warm"))
+    assert long.histories[-1] == [7.0, 6.0, 5.0, 4.0, 3.0, 2.0]  # five, and the last
+
+
+def test_more_draws_and_higher_restarts_begin_anew():
+    search = Scripted([0.5, 0.0, 0.3, 0.0, 0.2, 0.0], draws=[False], restarts=[SimpleNamespace(model="higher")])
+    assert search.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
+    models = [model for model, _ in search.asked]
+    assert models == ["start", "after fit 0", "fit 1", "after fit 2", "higher", "after fit 4"]
+    assert search.histories == [[0.5], [0.3], [0.2]]
+
+
+def test_there_is_a_step_for_every_five_iterations_and_one_at_least():
+    for max_iterations, max_steps in ((500, 100), (24, 4), (25, 5), (3, 1)):
+        search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), Sqp(max_iterations=max_iterations))
+        assert search.max_steps == max_steps
+    assert search.tolerance_nats == 1e-3
+    assert not search.is_coarse
+    coarse = Sqp().coarse()
+    search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), coarse)
+    assert search.is_coarse
+    assert search.tolerance_nats == coarse.tolerance_nats > 1e-3
+
+
+# Latent signals
+
+
+def latent_task(likelihood, **settings) -> Task:
+    rng = np.random.default_rng(4)
+    values = rng.poisson(np.exp(SIGNALS[:5])).astype(float)
+    values[rng.random(values.shape) < 0.2] = np.nan
+    task = Task.of(GRAPH, RBF(1.0), INPUTS[:5], SIGNALS[:5], **settings)
+    observed_by = ObservedBy(likelihood, np.ones(values.shape), np.ones((1, *values.shape)))
+    return dataclasses.replace(task, signals=read_signals(values), observed_by=observed_by)
+
+
+class Hill(Line):
+    """A quadratic objective, with a note of the noise that its information is asked for."""
+
+    bounds = np.array([[-1e3, 1e3], [-1e3, 1e3]])
+
+    def __init__(self, precision, slope) -> None:
+        super().__init__(precision)
+        self.slope, self.noises = slope, []
+
+    def precision(self, x, noise):
+        self.noises.append(noise)
+        return self.known
+
+    def positivity(self, x, coarse=False):
+        return ()
+
+    def evaluate(self, x):
+        return 0.0, self.slope
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial()], ids=["poisson", "negative binomial"])
+def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelihood):
+    """Equation (41); with the logarithm of a likelihood's own parameter beside the others."""
+    expectation = LatentSignals(latent_task(likelihood))
+    expectation.completed(dataclasses.replace(TRUTH, noise_variance=0.2))
+    sites, before, slope = expectation.sites, np.array([0.3, -0.4]), np.array([5.0, -2.0])
+    precision = np.array([[20.0, 3.0], [3.0, 7.0]])
+    hill, whole, all_slopes = Hill(precision, slope), precision, slope
+    if likelihood.parameters:
+        seen, used = sites.observations.observed, sites.observations.likelihood
+        law = sites.observations.values[seen], sites.mean[seen], sites.variance[seen], np.ones(seen.sum())
+        own, curvature = used.slopes(("dispersion",), *law)
+        whole = np.zeros((3, 3))
+        whole[:2, :2], whole[2, 2], all_slopes = precision, curvature[0, 0], np.append(slope, own)
+    step = np.linalg.solve(whole, all_slopes)
+    expectation.settle(hill, before, before + 1.0, 5.0)
+    assert hill.noises == [pytest.approx(1 / np.mean(sites.terms[2]))]
+    np.testing.assert_allclose(expectation.left_nats, 0.5 * all_slopes @ step, rtol=1e-6)
+    np.testing.assert_allclose(expectation.ahead, before + step[:2], rtol=1e-6)
+    first = expectation.likelihood
+    expectation.lengthen(0.25)
+    if likelihood.parameters:
+        target = np.log(used.dispersion) + step[2]
+        here, there = np.log(first.dispersion), np.log(expectation.likelihood.dispersion)
+        assert there == pytest.approx(here + 0.25 * (target - here))
+    expectation.settle(hill, before, before + 1.0, 1e-4 - expectation.gain)
+    assert expectation.left_nats == pytest.approx(1e-4 / 0.02)  # no more than fifty times the gain
+    expectation.settle(Hill(None, slope), before, before, 5.0)
+    assert expectation.ahead is None
+    assert expectation.left_nats is None
+
+
+def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
+    efforts, expectation = [], LatentSignals(latent_task(Poisson()))
+    expectation.completed(TRUTH)
+    found = expectation.sites
+    monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or found)
+    for gain in (5.0, 0.11, 0.1, 5.0):
+        expectation.completed(TRUTH)
+        expectation.settle(Hill(np.eye(2), np.ones(2)), np.zeros(2), np.zeros(2), gain)
+    expectation.completed(TRUTH)
+    expectation.log_likelihood(TRUTH)
+    assert efforts == [ROUGH, ROUGH, ROUGH, STEP, STEP, FINAL]
+    learns = LatentSignals(latent_task(NegativeBinomial()))
+    found = dataclasses.replace(
+        found, observations=dataclasses.replace(found.observations, likelihood=NegativeBinomial(0.3))
+    )
+    learns.completed(TRUTH)
+    assert efforts[-1] == STEP
+    assert learns.finished(TRUTH).likelihood.dispersion == learns.likelihood.dispersion
+    assert (learns.names, learns.gain) == ((), 0.0)
+
+
+def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatch):
+    """Eight at least; on a large graph they are draws, solved as finely as the tolerance in nats says."""
+    asked = []
+
+    def deviating(n_draws, random_state, start, tolerance):
+        asked.append((n_draws, start, tolerance))
+        return np.full((n_draws, 5, N_NODES), 3.0), "solutions"
+
+    nothing = np.zeros((1, 5, N_NODES))
+    sites = SimpleNamespace(
+        observations=None,
+        image=nothing[0],
+        deviating=deviating,
+        deviations=lambda most, _: asked.append(most) or nothing,
+    )
+    monkeypatch.setattr(LatentSignals, "_found", lambda *_: sites)
+    expectation = LatentSignals(latent_task(Poisson()))
+    expectation.completed(TRUTH)
+    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 11 + 1)
+    expectation.completed(TRUTH)
+    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 7)
+    expectation.completed(TRUTH)
+    assert asked == [2**26 // (25 * N_NODES), 11, 8]
+    assert expectation.tolerance_nats == 0.012
+    large = LatentSignals(latent_task(Poisson(), spectrum=Chebyshev()))
+    for _ in range(2):
+        found = large.completed(TRUTH).signals
+    tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))
+    assert large.tolerance_nats == max(0.1, 0.1 * large.task.spectrum.tolerance * large.signals.size)
+    assert asked[3:] == [(64, None, tolerance), (64, "solutions", tolerance)]
+    np.testing.assert_allclose(found.deviations, 3.0 / 8.0)
