@@ -232,14 +232,16 @@ def _weights_between(
     assert isinstance(judge, Folds)  # nothing has slopes where signals have holes
     members = [[candidates[one] for one in group.tolist()] for group in groups]
     parts = [_weights_of(own, held_out.of(one), is_choice, most) for own, one in zip(members, groups, strict=True)]
-    laws, observed = list[Quantiles](), np.empty(0)
+    found = [
+        [judge.values(candidates[one]) for one in group[part > 0]] for group, part in zip(groups, parts, strict=True)
+    ]
+    laws = [
+        Quantiles.mixed(part[part > 0], [points for _, points in own]) for part, own in zip(parts, found, strict=True)
+    ]
+    share = share_by_crps(found[0][0][0], *laws)
+    weights = np.where(has_slopes, share, 1 - share)
     for group, part in zip(groups, parts, strict=True):
-        found = [judge.values(candidates[one]) for one in group[part > 0]]
-        observed = observed if laws else found[0][0]
-        laws.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
-    share, weights = share_by_crps(observed, *laws), np.zeros(len(candidates))
-    for group, part, own in zip(groups, parts, (1 - share, share), strict=True):
-        weights[group] = own * part
+        weights[group] *= part
     return _of_use(weights, most)
 
 

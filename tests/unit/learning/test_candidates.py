@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
-from spectralgp.fields import Logarithms, condition, condition_shrunk
+from spectralgp.fields import Logarithms, condition, condition_shrunk, held_out_values
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
@@ -229,6 +230,46 @@ def test_values_of_candidates_are_looked_at_in_some_nodes():
     deviations = norm.ppf((np.arange(19) + 0.5) / 19)
     std = (points[:, -1] - points[:, 0]) / (deviations[-1] - deviations[0])
     np.testing.assert_allclose(points, points[:, 9, None] + np.multiply.outer(std, deviations), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3_000, [0, 1, 2, 3, 4, 5, 6]), (30, [0, 3, 6]), (8, [0])])
+def test_nodes_that_are_looked_at_are_spread_evenly(monkeypatch, most, expected):
+    """As many values of nine signals as may be looked at, and at least one of each."""
+    monkeypatch.setattr("spectralgp.learning.folds.MOST_VALUES", most)
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
+    assert folds._nodes(7).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("n_signals", "n_nodes", "n_folds", "held_out"),
+    [(100, 499, 5, [20, 20, 20]), (100, 500, 5, [20, 20]), (59, 10, 5, [12, 12, 12, 12, 11]), (500, 10, 5, [80])],
+)
+def test_a_choice_holds_out_no_more_than_it_takes(n_signals, n_nodes, n_folds, held_out):
+    """60 signals, or 30 of 500 nodes and more, of at most 400."""
+    folds = Folds((n_signals, n_nodes), Stacking(n_folds=n_folds), np.random.default_rng(0), sparing=True)
+    assert [part.size for part in folds.held_out] == held_out
+    assert folds.chosen.size == min(n_signals, 400)
+    for kept, part in zip(folds.kept, folds.held_out, strict=True):
+        np.testing.assert_array_equal(np.sort(np.concatenate([kept, part])), folds.chosen)
+    whole = Folds((n_signals, n_nodes), Stacking(n_folds=n_folds), np.random.default_rng(0), most=50)
+    assert [part.size for part in whole.held_out] == [10] * 5
+
+
+def test_points_of_a_shrunk_model_are_those_of_a_t_with_its_variance():
+    """Conditioned on another fold with the shrinkage and the tails that it learns there."""
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
+    candidate = Candidate(TASKS["kernel"], Polynomial(1), shrunk=True)
+    fits = folds.score([candidate]).fits
+    _, points = folds.values(candidate)
+    kept, held_out = folds.kept[0], folds.held_out[0]
+    plain = condition(fits[0].model, INPUTS[kept], SIGNALS[kept])
+    prediction = plain.at(INPUTS[held_out])
+    mean, std, freedom = held_out_values(plain, prediction, np.arange(7))
+    assert 2 < freedom < np.inf
+    own = points[: held_out.size * 7].reshape(held_out.size, 7, 19)
+    np.testing.assert_allclose(own[..., 9], mean, rtol=1e-7, atol=1e-9)
+    scale = student.ppf(18.5 / 19, freedom) * np.sqrt((freedom - 2) / freedom)
+    np.testing.assert_allclose(own[..., 18] - own[..., 9], scale * std, rtol=1e-7)
 
 
 # ---------------------------------------------------------------------------------------------------- plans, by stages
