@@ -19,6 +19,7 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.learning.candidates import Setting, at_once, automatic, with_logarithms
+from spectralgp.learning.folds import _points
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.signals import read_signals
 from spectralgp.spectra import Chebyshev, Exact
@@ -256,20 +257,17 @@ def test_a_choice_holds_out_no_more_than_it_takes(n_signals, n_nodes, n_folds, h
 
 
 def test_points_of_a_shrunk_model_are_those_of_a_t_with_its_variance():
-    """Conditioned on another fold with the shrinkage and the tails that it learns there."""
-    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
-    candidate = Candidate(TASKS["kernel"], Polynomial(1), shrunk=True)
-    fits = folds.score([candidate]).fits
-    _, points = folds.values(candidate)
-    kept, held_out = folds.kept[0], folds.held_out[0]
-    plain = condition(fits[0].model, INPUTS[kept], SIGNALS[kept])
-    prediction = plain.at(INPUTS[held_out])
-    mean, std, freedom = held_out_values(plain, prediction, np.arange(7))
+    """Conditioned on the signals kept, with the shrinkage and the tails that they teach."""
+    task, kept, held_out, nodes = TASKS["kernel"], np.arange(6), np.arange(6, N_SIGNALS), np.array([1, 4])
+    part, candidate = task.part(kept, task.signals.some(kept)), Candidate(task, Polynomial(1), shrunk=True)
+    model = learn_all([part], [Polynomial(1)], Sqp().coarse())[0].model
+    points = _points(candidate, model, part, (kept, held_out), nodes)
+    plain = condition(model, INPUTS[kept], SIGNALS[kept])
+    mean, std, freedom = held_out_values(plain, plain.at(INPUTS[held_out]), nodes)
     assert 2 < freedom < np.inf
-    own = points[: held_out.size * 7].reshape(held_out.size, 7, 19)
-    np.testing.assert_allclose(own[..., 9], mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(points[9], mean, rtol=1e-7, atol=1e-9)
     scale = student.ppf(18.5 / 19, freedom) * np.sqrt((freedom - 2) / freedom)
-    np.testing.assert_allclose(own[..., 18] - own[..., 9], scale * std, rtol=1e-7)
+    np.testing.assert_allclose(points[18] - points[9], scale * std, rtol=1e-7)
 
 
 # ---------------------------------------------------------------------------------------------------- plans, by stages
