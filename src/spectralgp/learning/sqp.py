@@ -313,12 +313,11 @@ def _ascents(
     """Ascents from several starts, each to its end unless it comes to where the highest before it ended."""
     ascents, known = list[SearchResult](), None
     for start in starts:
-        found = SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known))
-        ascents.append(found)
-        is_highest = found.value == max(one.value for one in ascents)
-        if is_highest and start is not starts[-1]:
-            precision = objective.precision(found.x) if found.outcome is Outcome.CONVERGED else None
-            known = None if precision is None else _Summit(found.x, found.value, precision)
+        if ascents and ascents[-1].value == max(one.value for one in ascents):
+            last = ascents[-1]
+            precision = objective.precision(last.x) if last.outcome is Outcome.CONVERGED else None
+            known = None if precision is None else _Summit(last.x, last.value, precision)
+        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
     return ascents
 
 

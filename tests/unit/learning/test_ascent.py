@@ -72,6 +72,7 @@ def test_an_ascent_that_is_higher_than_a_known_maximum_goes_on():
     # as near as a twentieth of a nat along its parabola, and no promise of more than that above it
     assert [known.is_ahead(np.array([0.0, far]), 4.99, 0.001) for far in (0.31, 0.32)] == [True, False]
     assert [known.is_ahead(near, 4.99, promised) for promised in (0.11, 0.13)] == [True, False]
+    assert _Summit(np.zeros(2), 0.0, 0.1 * np.eye(2)).is_ahead(np.array([1.0, 0.0]), 0.0, 0.1)
     steep = _Summit(np.zeros(2), 5.0, np.diag([4.0, 1.0]))
     assert [steep.is_ahead(np.array([far, 0.0]), 4.99, 0.001) for far in (0.15, 0.165)] == [True, False]
 
@@ -247,6 +248,10 @@ def test_an_ascent_begins_afresh_three_times_and_then_gives_up():
     _, value, outcome, detail = maximise(objective, np.zeros(1), 100)
     assert (outcome, detail) == (Outcome.NOT_STATIONARY, "no step leads up")
     assert (objective.n_precisions, value) == (4, 5.0)
+    # the first curvature is fresh: where its step does not lead up, no other would
+    flat = Fickle([0.0], np.eye(1), level=2)
+    assert maximise(flat, np.zeros(1), 100)[3] == "no step leads up"
+    assert flat.n_precisions == 1
 
 
 def test_a_curvature_that_is_not_known_is_that_of_one_unit_per_observation():
@@ -308,6 +313,44 @@ def test_inputs_settle_in_twenty_steps_of_a_unit(distance, end):
     assert len({tuple(point) for point in objective.points}) == 1 + np.ceil(end)
 
 
+@pytest.mark.parametrize(("distance", "n_precisions"), [(3.4, 1), (3.6, 2)])
+def test_inputs_have_a_fresh_curvature_after_a_step_that_promised_ten_nats(distance, n_precisions):
+    """Along the valley the curvature is 0.82, so that the step promises as much times the squared distance."""
+    objective = Held([1.0, distance], CURVED)
+    objective.units = np.full(2, 10.0)
+    assert sqp._settled(objective, np.zeros(2), 100)[1] == pytest.approx(distance)
+    assert objective.n_precisions == n_precisions
+
+
+class Plateau(Held):
+    """One that promises what a parabola does, and keeps little of it."""
+
+    def evaluate(self, x):
+        gradient = super().evaluate(x)[1]
+        return 1e-4 * float(x[1] > 0), gradient * float(x[1] == 0)
+
+
+def test_a_step_of_inputs_must_keep_a_ten_thousandth_of_what_it_promises():
+    for distance, end in ((0.7, 0.7), (1.4, 0.5)):  # which promise 0.4 and, cut to a unit, 1.1 nats: half is taken
+        assert sqp._settled(Plateau([0.0, distance], CURVED), np.zeros(2), 100)[1] == pytest.approx(end)
+
+
+def test_several_ascents_stop_short_of_a_maximum_that_is_known():
+    """The second comes to where the first ended; the third is elsewhere, and higher; the fourth comes to that."""
+
+    class Hills(Counting):
+        def evaluate(self, x):
+            value, gradient = super().evaluate(x)
+            return (value, gradient) if x[0] < 50 else (7.0 - 0.5 * (x[0] - 100.0) ** 2, np.array([100.0 - x[0]]))
+
+    hills = Hills([0.0], np.eye(1))
+    hills.units, starts = np.full(1, 100.0), [np.array([start]) for start in (2.0, 0.2, 97.0, 100.2)]
+    found = sqp._ascents(hills, starts, 100, None)
+    ends = [(one.x[0], one.detail) for one in found]
+    known, searched = "on the way to a maximum that is known", "no step promises more"
+    assert ends == [(0.0, searched), (0.2, known), (100.0, searched), (100.2, known)]
+
+
 def test_steps_of_inputs_are_halved_five_times():
     objective = Held([0.0, 2.0], CURVED)
     objective.wall = 0.3
@@ -350,6 +393,18 @@ def test_an_ascent_from_below_zero_begins_at_the_nearest_point_that_is_not():
     np.testing.assert_array_equal(allowed.points[0], [2.0, -1.0])
 
 
+def test_rounding_below_zero_is_a_share_of_the_filters_largest_value():
+    """A filter of 4 at one end that touches zero at the other."""
+    objective = Parabola([0.0, 0.0], np.eye(2), -50.0, 50.0, filters=filters_at([1, 0], [1, 1]))
+    x = np.array([4.0, -4.0])
+    constraints = sqp._Constraints(objective, x)
+    for fall, is_allowed in ((3.9e-12, True), (4.1e-12, False)):
+        assert constraints.allow(x, np.array([0.0, -fall])) is is_allowed
+    assert constraints.allow(x, np.array([46.0, 0.0]))
+    assert not constraints.allow(x, np.array([46.1, 0.0]))
+    assert not constraints.allow(x, np.array([0.0, -46.1]))
+
+
 def test_no_step_takes_a_filter_from_well_above_zero_to_less_than_a_fifth(monkeypatch):
     """The top is far below zero; a filter that nearly touches it may go there at once."""
     objective = Counting([-50.0, 0.0], np.eye(2), filters=filters_at([1, 0], [1, 1]))
@@ -379,7 +434,7 @@ def test_a_quadratic_program_has_no_scale(size):
 @pytest.mark.parametrize(
     ("stationarity", "feasibility", "outcome"),
     [
-        (0.0199, 0.9e-12, Outcome.CONVERGED),
+        (0.02, 1e-12, Outcome.CONVERGED),
         (0.0201, 0.0, Outcome.NOT_STATIONARY),
         (0.0, 1.1e-12, Outcome.NOT_STATIONARY),
     ],
