@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +14,8 @@ from scipy.stats import norm
 from cases import GRAPHS
 from spectralgp.fields import Logarithms, stacking_weights
 from spectralgp.kernels import Identity
-from spectralgp.learning import Candidate, Folds, FoldScores, Task
-from spectralgp.learning.fitting import _of_use, _weights_between
+from spectralgp.learning import Candidate, Draws, FittedModels, Folds, FoldScores, Sqp, Task
+from spectralgp.learning.fitting import _of_use, _tried, _weights_between, conditioned
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
 from spectralgp.scores import crps
 
@@ -152,3 +154,68 @@ def test_between_groups_whose_densities_do_not_compare_crps_decides():
     # alike ones are weighed by densities alone
     alike = _weights_between(candidates[::2], scores.of(np.array([0, 2])), judge, is_choice=False, most=None)
     np.testing.assert_allclose(alike, plain)
+
+
+# ------------------------------------------------------------------------------------------ what weights are made into
+
+
+class Scripted:
+    """A judge whose log densities are given, one row of signals for each name."""
+
+    def __init__(self, logs):
+        self.logs, self.asked = logs, []
+
+    def score(self, candidates, solver):
+        self.asked.append([one.name for one in candidates])
+        logs = np.array([self.logs[one.name] for one in candidates]).T
+        return FoldScores(logs, None, 7, tuple(f"fit of {one.name}" for one in candidates))
+
+
+def test_a_plan_knows_the_scores_of_its_last_stage_and_all_are_kept():
+    named = {name: Candidate(SMALL, Identity(), name=name) for name in "abc"}
+    heard = []
+
+    def plan():
+        heard.append((yield [named["a"], named["b"]]))
+        heard.append((yield [named["c"]]))
+
+    judge, steps = Scripted({"a": [-1.0, -2.0], "b": [-3.0, -5.0], "c": [-7.0, -11.0]}), plan()
+    tried, held_out = _tried(steps, next(steps), judge, Sqp())
+    assert [one.tolist() for one in heard] == [[-3.0, -8.0], [-18.0]]
+    assert ([one.name for one in tried], judge.asked) == (["a", "b", "c"], [["a", "b"], ["c"]])
+    np.testing.assert_array_equal(held_out.log_densities, [[-1, -3, -7], [-2, -5, -11]])
+    assert held_out.fits == ("fit of a", "fit of b", "fit of c")
+
+
+class Conditioned:
+    """What a candidate makes of a model: a posterior that names it."""
+
+    def __init__(self, name):
+        self.name, self.task = name, SMALL
+
+    def condition(self, model):
+        return SimpleNamespace(prior=f"{model} of {self.name}, taught")
+
+
+def test_models_share_the_weight_of_their_candidate_and_those_without_one_are_left_alone():
+    candidates, drawn = [Conditioned(name) for name in "abc"], [Draws(("m", "n")), Draws(("o",)), Draws(("p",), 1)]
+    draws, mixture = conditioned(candidates, np.array([0.6, 0.0, 0.4]), drawn)
+    assert [one.models for one in draws] == [("m of a, taught", "n of a, taught"), ("o",), ("p of c, taught",)]
+    assert draws[2].n_stand_ins == 1
+    np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.4])
+    assert [one.prior for one in mixture.posteriors] == [model for one in (draws[0], draws[2]) for model in one.models]
+    assert mixture.filling is None
+    # other weights where values are filled in, by which another has a part
+    draws, mixture = conditioned(candidates, np.array([0.6, 0.0, 0.4]), drawn, np.array([0.5, 0.5, 0.0]))
+    np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.0, 0.4])
+    np.testing.assert_allclose(mixture.filling, [0.25, 0.25, 0.5, 0.0])
+    _, alone = conditioned(candidates, np.array([0.0, 1.0, 0.0]), drawn)
+    assert alone.prior == "o of b, taught"
+
+
+def test_the_likelihood_of_a_mixture_is_the_mean_of_its_members():
+    drawn = (Draws(("m",), 2), Draws(("n",), 3), Draws(("o",), 5))
+    models = FittedModels((), (), np.array([0.25, 0.0, 0.75]), drawn, None)
+    models.__dict__["fits"] = tuple(SimpleNamespace(log_likelihood=value) for value in (-1.0, 50.0, -2.5))
+    assert models.log_likelihood == pytest.approx(np.log(0.25 * np.exp(-1.0) + 0.75 * np.exp(-2.5)))
+    assert models.n_stand_ins == 7
