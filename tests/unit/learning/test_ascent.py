@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 import oracle
-from spectralgp import Graph, Polynomial, Task, learn
+from spectralgp import Graph, Polynomial, Sqp, Task, learn
 from spectralgp.kernels import WithResidual
 from spectralgp.kernels.base import Positivity
 from spectralgp.learning import Certificate, Outcome, sqp
@@ -349,6 +349,9 @@ def test_several_ascents_stop_short_of_a_maximum_that_is_known():
     ends = [(one.x[0], one.detail) for one in found]
     known, searched = "on the way to a maximum that is known", "no step promises more"
     assert ends == [(0.0, searched), (0.2, known), (100.0, searched), (100.2, known)]
+    hills.task = Task.of(Graph.from_edges([(0, 1)]), None, np.empty((3, 0)), np.ones((3, 2)))
+    highest = Sqp()._highest(hills, starts)
+    assert (highest.x.tolist(), highest.value) == ([100.0], 7.0)
 
 
 def test_steps_of_inputs_are_halved_five_times():
