@@ -350,16 +350,16 @@ def signal_scales(posterior: Posterior) -> Array:
 
 
 def tuned(model: GraphGP, task: Task) -> GraphGP:
-    """The model with means of the amplitude that has the least squared error of signals left out: equation (18d)."""
-    models = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES]
-    return models[int(np.argmin([_left_out_error(_conditioned(one, task)) for one in models]))]
+    """The model with means of the amplitude that has the least squared error of signals left out: equation (18d).
 
-
-def _left_out_error(posterior: Posterior) -> float:
-    """Mean squared error of signals left out one by one, in the units that they came in: equation (10)."""
-    signals = posterior.signals
-    errors = posterior.left_out(signals.is_centred_by_node and signals.shape[0] > 1).errors
-    return float(np.mean(np.square(signals.units.restore_scale(posterior.basis.unload(errors)))))
+    Left out one by one, equation (10), in the units that they came in.
+    """
+    models, signals = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES], task.signals
+    squares = []
+    for posterior in (_conditioned(one, task) for one in models):
+        errors = posterior.left_out(signals.is_centred_by_node and signals.shape[0] > 1).errors
+        squares.append(np.mean(np.square(signals.units.restore_scale(posterior.basis.unload(errors)))))
+    return models[int(np.argmin(squares))]
 
 
 def _conditioned(model: GraphGP, task: Task) -> Posterior:

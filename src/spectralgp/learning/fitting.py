@@ -138,7 +138,7 @@ def fit_models(
             most = MOST_MEMBERS if n_signals > MOST_COMPARED else most
             weights = _weights_between(candidates, held_out, judge, is_choice, most)
             if held_out.of_signals is not None:
-                filling, weights = weights, _weights(held_out.of_signals, is_choice, most)
+                filling, weights = weights, _weights_of(candidates, held_out.of_signals, is_choice, most)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
             tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
@@ -232,23 +232,39 @@ def _weights_between(
     assert isinstance(judge, Folds)  # nothing has slopes where signals have holes
     members = [[candidates[one] for one in group.tolist()] for group in groups]
     parts = [_weights_of(own, held_out.of(one), is_choice, most) for own, one in zip(members, groups, strict=True)]
-    laws, observed = list[Quantiles](), np.empty(0)
+    found = [
+        [judge.values(candidates[one]) for one in group[part > 0]] for group, part in zip(groups, parts, strict=True)
+    ]
+    laws = [
+        Quantiles.mixed(part[part > 0], [points for _, points in own]) for part, own in zip(parts, found, strict=True)
+    ]
+    share = share_by_crps(found[0][0][0], *laws)
+    weights = np.where(has_slopes, share, 1 - share)
     for group, part in zip(groups, parts, strict=True):
-        found = [judge.values(candidates[one]) for one in group[part > 0]]
-        observed = observed if laws else found[0][0]
-        laws.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
-    share, weights = share_by_crps(observed, *laws), np.zeros(len(candidates))
-    for group, part, own in zip(groups, parts, (1 - share, share), strict=True):
-        weights[group] = own * part
+        weights[group] *= part
     return _of_use(weights, most)
 
 
 def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
-    """Weights of candidates by density, and where some are tuned by squared error too; none gets a negligible one."""
-    if held_out.errors is None or not any(one.is_tuned for one in candidates):
-        return _weights(held_out, is_choice, most)
-    n_values = held_out.value_weight * held_out.errors[..., 0].size
-    return _of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
+    """Weights of candidates by density, and where some are tuned by squared error too.
+
+    Of a choice no more than some get one, if there is a limit, and none a negligible one.
+    """
+    if not is_choice:
+        return stacking_weights(held_out.log_densities)
+    if held_out.errors is not None and any(one.is_tuned for one in candidates):
+        n_values = held_out.value_weight * held_out.errors[..., 0].size
+        return _of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
+    weights = stacking_weights(
+        held_out.log_densities,
+        held_out.value_log_densities,
+        n_iterations=1_000,
+        tolerance=1e-6,
+        negligible=SMALLEST_SHARE,
+        value_weight=held_out.value_weight,
+        worth=held_out.worth,
+    )
+    return _of_use(weights, most)
 
 
 def _with_twins(
@@ -266,25 +282,10 @@ def _with_twins(
     candidates = [*candidates, scaled_twin(candidates[best])]
     held_out = held_out.beside(folds.score(candidates[-1:], solver))
     plain = [*plain, len(candidates) - 1]
-    weights = _weights(held_out.of(np.array(plain)), is_choice=True, most=None)
-    twins = [tuned_twin(candidates[index]) for index, weight in zip(plain, weights, strict=True) if weight > 0]
+    own = [candidates[index] for index in plain]
+    weights = _weights_of(own, held_out.of(np.array(plain)), is_choice=True, most=None)
+    twins = [tuned_twin(one) for one, weight in zip(own, weights, strict=True) if weight > 0]
     return [*candidates, *twins], held_out.beside(folds.score(twins, solver))
-
-
-def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
-    """Weights of the candidates; of a choice no more than some get one, and none a negligible one."""
-    if not is_choice:
-        return stacking_weights(held_out.log_densities)
-    weights = stacking_weights(
-        held_out.log_densities,
-        held_out.value_log_densities,
-        n_iterations=1_000,
-        tolerance=1e-6,
-        negligible=SMALLEST_SHARE,
-        value_weight=held_out.value_weight,
-        worth=held_out.worth,
-    )
-    return _of_use(weights, most)
 
 
 def _of_use(weights: Array, most: int | None) -> Array:

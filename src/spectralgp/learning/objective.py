@@ -508,7 +508,7 @@ def fisher_information(
     if n_inputs:  # else products over the signals are for nothing
         weights = (precisions * (multiplicities * power**2)) @ precisions.T
         flat = input_slopes.reshape(weights.size, n_inputs)
-        inner = flat.T @ (weights.reshape(-1, 1) * flat)
+        inner = flat.T @ (weights.ravel()[:, None] * flat)
         diagonals, weighted = np.einsum("iia->ia", input_slopes), (multiplicities * power)[:, None]
         crossed = [(diagonals * a[:, None]).T @ (squares @ (weighted * c)) for a, c in groups]
     blocks = []

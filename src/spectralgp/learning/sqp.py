@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -313,12 +313,11 @@ def _ascents(
     """Ascents from several starts, each to its end unless it comes to where the highest before it ended."""
     ascents, known = list[SearchResult](), None
     for start in starts:
-        found = SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known))
-        ascents.append(found)
-        is_highest = found.value == max(one.value for one in ascents)
-        if is_highest and start is not starts[-1]:
-            precision = objective.precision(found.x) if found.outcome is Outcome.CONVERGED else None
-            known = None if precision is None else _Summit(found.x, found.value, precision)
+        if ascents and ascents[-1].value == max(one.value for one in ascents):
+            last = ascents[-1]
+            precision = objective.precision(last.x) if last.outcome is Outcome.CONVERGED else None
+            known = None if precision is None else _Summit(last.x, last.value, precision)
+        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
     return ascents
 
 
@@ -613,17 +612,16 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
         is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
         input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
-    powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
+    design = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:
         noises = [task.known_noise]
     evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))[0]
     rows, data = evidence.rows, evidence.data
-    best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
-    block, n_values = max(1, MAX_BLOCK // data.energies.size), 0
+    best, block = list[tuple[float, Array, float]](), max(1, MAX_BLOCK // data.energies.size)
     for grid in GRIDS:
         coefficients, n_values = _combinations(grid, objective.n_graph)
-        spectra = np.square(amplitude * coefficients @ powers.T)
+        spectra = np.square(amplitude * coefficients @ design.T)
         for noise in noises:
             values = np.empty(len(spectra))
             for start in range(0, len(spectra), block):  # equation (5), up to its constant
@@ -631,13 +629,13 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
                 terms = data.multiplicities * np.log(variances) + data.energies / variances
                 values[start : start + block] = -0.5 * np.sum(terms, axis=(1, 2))
             index = int(np.argmax(values))
-            if values[index] > best[0]:
-                best = (float(values[index]), amplitude * coefficients[index], noise)
-    found = kernel.with_powers(best[1])
+            best.append((float(values[index]), amplitude * coefficients[index], noise))
+    _, powers, noise = max(best, key=itemgetter(0))
+    found = kernel.with_powers(powers)
     if found is None:
         raise ValueError(f"graph_kernel must be a polynomial to search its coefficients on a grid; got {kernel!r}.")
     thinned = f", {n_values} of 11 values per coefficient" if n_values < 11 else ""
-    return objective.join(found.theta, input_theta, best[2]), f"grid search{thinned}"
+    return objective.join(found.theta, input_theta, noise), f"grid search{thinned}"
 
 
 def _combinations(values: Array, n_coefficients: int) -> tuple[Array, int]:

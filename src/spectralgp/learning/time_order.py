@@ -34,13 +34,15 @@ class TimeOrder:
 
 def time_order(inputs: Array, signals: Array, columns: Indices) -> TimeOrder | None:
     """The order of time, if one factor ``c`` has ``c x[n + 1] = y[n]`` in enough rows of complete signals."""
-    before, after, spread = inputs[1:, columns], signals[:-1], float(np.std(signals))
-    largest = float(np.max(np.abs(signals), initial=0.0))
-    tolerance = max(SAME_AS_BEFORE * spread, 64 * np.finfo(float).eps * largest)
+    if len(signals) < FEWEST_IN_TIME:
+        return None
+    before, after = inputs[1:, columns], signals[:-1]
+    rounding = 64 * np.finfo(float).eps * float(np.max(np.abs(signals)))
+    tolerance = max(SAME_AS_BEFORE * float(np.std(signals)), rounding)
     # a signal that stays as it is would follow in any order of the rows
     moved, sizes = np.max(np.abs(np.diff(signals, axis=0)), axis=1) > tolerance, np.sum(before**2, axis=1)
     ratios = np.sort((np.sum(before * after, axis=1)[sizes > 0] / sizes[sizes > 0])[moved[sizes > 0]])
-    if len(signals) < FEWEST_IN_TIME or not ratios.size:
+    if not ratios.size:
         return None
     factor = float(f"{ratios[ratios.size // 2]:.{FACTOR_DIGITS}g}")
     follows = np.max(np.abs(factor * before - after), axis=1) <= tolerance

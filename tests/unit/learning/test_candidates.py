@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
-from spectralgp.fields import condition, condition_shrunk
-from spectralgp.kernels import Diffusion, Polynomial
+from spectralgp.fields import Logarithms, condition, condition_shrunk, held_out_values
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
+from spectralgp.learning.candidates import Setting, at_once, automatic, with_logarithms
+from spectralgp.learning.folds import _points
+from spectralgp.learning.time_order import in_time_order
 from spectralgp.signals import read_signals
+from spectralgp.spectra import Chebyshev, Exact
 from tolerances import FORMULA
 
 N_SIGNALS = 9
@@ -223,3 +231,214 @@ def test_values_of_candidates_are_looked_at_in_some_nodes():
     deviations = norm.ppf((np.arange(19) + 0.5) / 19)
     std = (points[:, -1] - points[:, 0]) / (deviations[-1] - deviations[0])
     np.testing.assert_allclose(points, points[:, 9, None] + np.multiply.outer(std, deviations), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3_000, [0, 1, 2, 3, 4, 5, 6]), (30, [0, 3, 6]), (8, [0])])
+def test_nodes_that_are_looked_at_are_spread_evenly(monkeypatch, most, expected):
+    """As many values of nine signals as may be looked at, and at least one of each."""
+    monkeypatch.setattr("spectralgp.learning.folds.MOST_VALUES", most)
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
+    assert folds._nodes(7).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("n_signals", "n_nodes", "n_folds", "held_out"),
+    [(100, 499, 5, [20, 20, 20]), (100, 500, 5, [20, 20]), (59, 10, 5, [12, 12, 12, 12, 11]), (500, 10, 5, [80])],
+)
+def test_a_choice_holds_out_no_more_than_it_takes(n_signals, n_nodes, n_folds, held_out):
+    """60 signals, or 30 of 500 nodes and more, of at most 400."""
+    folds = Folds((n_signals, n_nodes), Stacking(n_folds=n_folds), np.random.default_rng(0), sparing=True)
+    assert [part.size for part in folds.held_out] == held_out
+    assert folds.chosen.size == min(n_signals, 400)
+    for kept, part in zip(folds.kept, folds.held_out, strict=True):
+        np.testing.assert_array_equal(np.sort(np.concatenate([kept, part])), folds.chosen)
+    whole = Folds((n_signals, n_nodes), Stacking(n_folds=n_folds), np.random.default_rng(0), most=50)
+    assert [part.size for part in whole.held_out] == [10] * 5
+
+
+def test_points_of_a_shrunk_model_are_those_of_a_t_with_its_variance():
+    """Conditioned on the signals kept, with the shrinkage and the tails that they teach."""
+    task, kept, held_out, nodes = TASKS["kernel"], np.arange(6), np.arange(6, N_SIGNALS), np.array([1, 4])
+    part, candidate = task.part(kept, task.signals.some(kept)), Candidate(task, Polynomial(1), shrunk=True)
+    model = learn_all([part], [Polynomial(1)], Sqp().coarse())[0].model
+    points = _points(candidate, model, part, (kept, held_out), nodes)
+    plain = condition(model, INPUTS[kept], SIGNALS[kept])
+    mean, std, freedom = held_out_values(plain, plain.at(INPUTS[held_out]), nodes)
+    assert 2 < freedom < np.inf
+    np.testing.assert_allclose(points[9], mean, rtol=1e-7, atol=1e-9)
+    scale = student.ppf(18.5 / 19, freedom) * np.sqrt((freedom - 2) / freedom)
+    np.testing.assert_allclose(points[18] - points[9], scale * std, rtol=1e-7)
+
+
+# ---------------------------------------------------------------------------------------------------- plans, by stages
+
+BOTH, BY_NODE = ("node", "global"), np.arange(2, 9)
+WIDE = np.random.default_rng(2).standard_normal((N_SIGNALS, 9))  # a column for each node after two others
+
+
+def setting_of(graph=GRAPH, scales=BOTH, is_open=True, columns=None, spectrum=Exact(), values=SIGNALS, residual="auto"):
+    signals = {scale: read_signals(values, "global", scale) for scale in scales}
+    task = Task.of(graph, None, WIDE, signals[scales[0]], spectrum=spectrum)
+    return Setting(task, signals, is_open, columns, residual)
+
+
+def made_of(candidate, *settings):
+    """A kernel and its Laplacian, terms of the inputs, the scale of nodes, and what a candidate starts from."""
+    kernel, terms, scale, carries = next(filter(None, (one.recipe(candidate) for one in settings)))
+    laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
+    own = f"{kernel.label}{laplacian}, {'+'.join(terms)}, {scale}{', carry' * carries}"
+    start = candidate.warm_start_from
+    return own if start is None else f"{own} < {made_of(start, *settings)}"
+
+
+def stages_of(plan, scores, *settings):
+    """What the candidates of each stage of a plan are made of, where those of the stages before had these scores."""
+    found = [next(plan)]
+    for one in scores:
+        assert len(one) == len(found[-1])
+        try:
+            found.append(plan.send(np.array(one, dtype=float)))
+        except StopIteration:
+            break
+    return [[made_of(candidate, *settings) for candidate in stage] for stage in found]
+
+
+def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
+    setting = setting_of()
+    first = [f"Polynomial(2) {one}, smooth+linear, node" for one in ("combinatorial", "normalized")]
+    assert stages_of(automatic(setting), [[-5, -4], [-3, -9], [0, 0, 0, 0]], setting) == [
+        first,
+        [
+            "Polynomial(4) normalized, smooth+linear, node",
+            f"Polynomial(2) normalized, smooth+linear, global < {first[1]}",
+        ],
+        [
+            "Polynomial(4) normalized, smooth, node",
+            "Polynomial(4) normalized, linear, node",
+            "Identity, smooth+linear, node",
+            "Identity, linear, node",
+        ],
+    ]
+    # neither a degree nor scales that score less than the first do are kept
+    kept = stages_of(automatic(setting), [[-5, -4], [-4.1, -4.1]], setting)[2]
+    assert kept[:2] == [f"Polynomial(2) normalized, {term}, node" for term in ("smooth", "linear")]
+    rescaled = stages_of(automatic(setting), [[-4, -5], [-6, -3]], setting)[2]
+    assert rescaled[0] == "Polynomial(2) combinatorial, smooth, global"
+    assert rescaled[3] == "Identity, linear, global"
+
+
+def test_what_inputs_carry_over_is_tried_last():
+    setting = setting_of(columns=BY_NODE)
+    best = "Polynomial(2) combinatorial, smooth+linear, node"
+    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 5], setting)
+    assert third[4:] == [f"Polynomial(2) combinatorial, smooth+linear, node, carry < {best}"]
+    linear = "Polynomial(2) combinatorial, linear, node"
+    assert fourth == [f"{linear}, carry < {linear}"]
+    candidate = setting.candidate(Polynomial(1), carries=True)
+    assert candidate.task.carried.columns.tolist() == BY_NODE.tolist()
+    assert setting.candidate(Polynomial(1)).task.carried is None
+
+
+def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
+    setting = setting_of(is_open=False, columns=BY_NODE)
+    stages = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 2], setting)
+    assert [len(stage) for stage in stages] == [2, 2, 2]
+    assert stages[2][0] == "Identity, smooth+linear, node"
+    assert ", carry <" in stages[2][1]
+    assert setting.candidate(Polynomial(1)).task.input_kernel.described is None
+
+
+def test_of_signals_with_holes_the_linear_term_is_tried_alone():
+    holed = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.1, np.nan, SIGNALS)
+    setting = setting_of(columns=BY_NODE, values=holed)
+    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 3], setting)
+    linear = "Polynomial(2) combinatorial, linear, node"
+    assert third[:2] == [linear, "Identity, linear, node"]
+    assert fourth == [f"{linear}, carry < {linear}"]
+    unseen = np.where(np.arange(7) == 3, np.nan, SIGNALS)
+    setting = setting_of(values=unseen, scales=("global",))
+    assert len(next(automatic(setting))) == 3  # a node of few edges is tied by another Laplacian
+
+
+def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
+    setting = setting_of(spectrum=Chebyshev(), scales=("global",))
+    stages = stages_of(automatic(setting), [[-5, -4], [0, 0]], setting)
+    assert stages == [
+        [f"Polynomial({degree}) combinatorial, smooth+linear, global" for degree in (2, 4)],
+        [f"Polynomial(4) combinatorial, {term}, global" for term in ("smooth", "linear")],
+    ]
+
+
+def test_without_a_graph_terms_are_tried_and_then_scales():
+    setting = setting_of(Graph(np.zeros((7, 7))))
+    stages = stages_of(automatic(setting), [[-5, -3, -4], [0]], setting)
+    assert stages == [
+        [f"Identity, {terms}, node" for terms in ("smooth+linear", "smooth", "linear")],
+        ["Identity, smooth, global"],
+    ]
+    alone = setting_of(Graph(np.zeros((7, 7))), scales=("global",))
+    assert len(stages_of(automatic(alone), [[-5, -3, -4]], alone)) == 1
+    given = setting_of(Graph(np.zeros((7, 7))), is_open=False)
+    assert stages_of(automatic(given), [[0, 0]], given) == [
+        ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
+    ]
+    assert setting.candidate(Polynomial(1)).kernel.residual is None  # what neighbours share is noise
+
+
+@pytest.mark.parametrize("columns", [None, BY_NODE])
+def test_the_best_is_tried_on_logarithms_too(columns):
+    setting, logarithms = setting_of(columns=columns), setting_of(columns=columns)
+    listed = [setting.candidate(Polynomial(1)), setting.candidate(Polynomial(3), ("linear",), "global")]
+    plan = with_logarithms(at_once(listed), setting, logarithms)
+    *_, last = stages_of(plan, [[-5, -4], [0] * (1 if columns is None else 2)], setting, logarithms)
+    own = "Polynomial(3) combinatorial, linear, global"
+    assert last == [own] if columns is None else [own, f"{own}, carry"]
+
+
+def test_changes_are_told_as_the_best_tells_and_not_at_all():
+    setting, changes, no_change = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
+    plan = in_time_order(setting, changes, no_change)
+    next(plan)
+    for scores in ([-5, -4], [-6], [0, 0, 0, 0, 7]):
+        plan.send(np.array(scores, dtype=float))
+    drift, told = plan.send(np.ones(1))
+    own = "Polynomial(2) normalized, smooth+linear, global"
+    assert made_of(told, changes) == f"{own}, carry"
+    assert drift.name == f"no change, {no_change.candidate(drift.kernel.signal).name}"
+    assert (drift.kernel.laplacian, drift.task.carried) == ("normalized", None)
+    assert drift.task in no_change._tasks.values()
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
+def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
+    residual = setting_of().candidate(kernel).kernel.residual
+    assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
+    assert residual.constraint == ("interval" if kernel.is_positive_everywhere else "eigenvalues")
+    assert setting_of(residual=None).candidate(kernel).kernel.residual is None
+    assert setting_of(residual=Diffusion(strength=0.3)).candidate(Diffusion()).kernel.residual.strength == 0.3
+
+
+def test_names_say_what_a_candidate_is_made_of():
+    plain = setting_of()
+    assert plain.candidate(Polynomial(1)).described == (
+        "Polynomial(1) | Polynomial(2), smooth + linear, node scales (combinatorial Laplacian)"
+    )
+    logarithms = Logarithms.of(np.exp(SIGNALS), WIDE, None)
+    other = replace(setting_of(is_open=False, columns=BY_NODE, residual=None), shrunk=True, transformation=logarithms)
+    named = other.candidate(Identity(), scale="global", carries=True)
+    assert named.described == named.name == f"Identity, carry-over, shrunk, {logarithms.described}"
+    assert (named.shrunk, named.transformation) == (True, logarithms)
+    rows = np.array([1, 4, 6])
+    some = replace(other, learnt_from=rows).candidate(Polynomial(2))
+    np.testing.assert_array_equal(some.learning.inputs, WIDE[rows])
+
+
+@pytest.mark.parametrize(("noise", "own"), [(None, None), (0.36, 0.09), ((0.36, 1.0), (0.09, 0.25))])
+def test_noise_is_given_in_the_units_of_the_signals(noise, own):
+    values = 2 * SIGNALS / np.std(SIGNALS)
+    signals = {"global": read_signals(values, "global", "global")}
+    task = replace(Task.of(GRAPH, None, WIDE, signals["global"]), noise_variance=noise)
+    setting = Setting(task, signals)
+    found = setting.candidate(Polynomial(1)).task
+    assert found.noise_variance == (own if own is None else pytest.approx(own))
+    assert setting.candidate(Polynomial(2)).task is found

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectralgp.learning.lagrangian import MAX_STEP, RATES, descend, learning_rate
+import oracle
+from cases import GRAPHS, bound
+from spectralgp.kernels import Polynomial
+from spectralgp.learning import Limits, Task
+from spectralgp.learning.lagrangian import MAX_STEP, RATES, FilterProblem, descend, learning_rate
+from spectralgp.learning.objective import Objective
+from tolerances import GRADIENT
 
 EVERYTHING = np.arange(1)
 
@@ -96,3 +102,63 @@ def test_a_start_beyond_a_bound_is_brought_inside():
         parabola(np.ones(2)), np.array([-9.0, 9.0]), np.ones(2), 0, 1e-9, (np.full(2, -2.0), np.full(2, 3.0))
     )
     assert x.tolist() == [-2.0, 3.0]
+
+
+@pytest.mark.parametrize(("slope", "rate"), [(5.0, 1.0), (5.01, 0.1), (500.0, 0.01)])
+def test_a_step_of_five_is_the_longest(slope, rate):
+    line = lambda x: (slope * float(x[0]), np.array([slope]))  # noqa: E731
+    assert learning_rate(line, np.zeros(1), EVERYTHING) == rate
+
+
+def test_five_steps_must_descend_for_a_rate_to_be_taken():
+    """A function that falls for so many steps and then rises."""
+    for n_falling, is_taken in ((4, False), (5, True)):
+        called = []
+
+        def function(x, called=called, n_falling=n_falling):
+            called.append(1)
+            return (-float(len(called)) if len(called) <= 1 + n_falling else 1.0 / len(called)), np.array([1e-3])
+
+        assert (learning_rate(function, np.zeros(1), EVERYTHING) == RATES[0]) == is_taken
+
+
+def test_a_descent_that_cannot_go_on_ends_before_its_limit():
+    """A gradient that points uphill: the rate falls tenfold until rounding swallows the step."""
+    called = []
+
+    def uphill(x):
+        called.append(float(x[0]))
+        return -float(x[0]), np.array([1.0])
+
+    x, settled = descend(uphill, np.array([2.0]), np.array([1.0]), limit=1000, tolerance=1e-8)
+    assert (x.tolist(), settled) == ([2.0], False)
+    assert called[1:4] == pytest.approx([1.0, 1.9, 1.99])
+    assert 15 <= len(called) <= 18
+
+
+def test_limits_are_in_proportion_to_one_number():
+    assert Limits.from_iterations(500) == Limits() == Limits(3000, 1000, 500)
+    assert Limits.from_iterations(7) == Limits(42, 14, 7)
+
+
+@pytest.mark.parametrize("constraint", ["eigenvalues", "interval"])
+def test_multipliers_stand_at_every_eigenvalue_or_all_along_the_interval(constraint):
+    """Where the filter is asked to be positive everywhere, 201 points more from zero to the end of the spectrum."""
+    kernel, spectrum = bound(Polynomial(2, constraint), GRAPHS["random"])
+    signals = np.random.default_rng(0).standard_normal((4, 7))
+    objective = Objective(Task.of(GRAPHS["random"], None, np.empty((4, 0)), signals), kernel, spectrum)
+    theta = np.array([0.9, -0.3, 0.2])
+    problem = FilterProblem(objective, np.eye(3), objective.join(theta, np.empty(0), 0.3))
+    expected = spectrum.eigenvalues
+    if constraint == "interval":
+        expected = np.union1d(expected, np.linspace(0.0, spectrum.upper, 201))
+    np.testing.assert_array_equal(problem.points, expected)
+    response = np.polynomial.chebyshev.chebval(2 * expected / spectrum.upper - 1, theta)
+    np.testing.assert_allclose(problem.rows @ problem.start, response, atol=1e-12)
+    np.testing.assert_allclose(problem.whole(2 * theta)[:3], 2 * theta)
+    # the Lagrangian and its slope, by differences
+    multipliers = np.linspace(0.1, 0.7, expected.size)
+    lagrangian = problem.lagrangian(multipliers)
+    assert lagrangian(theta)[0] == pytest.approx(problem.negative(theta)[0] - multipliers @ response)
+    slope = oracle.jacobian(lambda z: lagrangian(z)[0], theta, step=1e-5)
+    assert oracle.relative_error(lagrangian(theta)[1], slope) < GRADIENT

@@ -15,7 +15,7 @@ from spectralgp.kernels import Polynomial
 from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.sqp import MAX_GRID_FILTERS, _combinations, grid_search
+from spectralgp.learning.sqp import GRID_NOISE_SHARES, GRIDS, MAX_GRID_FILTERS, _combinations, grid_search
 from tolerances import FORMULA, OPTIMUM
 
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))
@@ -68,6 +68,12 @@ def test_grid_search_finds_the_best_point_of_both_grids(graph, scaled, noise_var
         for noise in noises
     )
     assert oracle.relative_error(objective.evaluate(x)[0], best) < FORMULA
+
+
+def test_grids_are_the_papers():
+    """Coefficients from -5 to 5 in steps of one and from -10 to 10 in steps of two, of noise a tenth and a fifth."""
+    assert [grid.tolist() for grid in GRIDS] == [list(range(-5, 6)), list(range(-10, 11, 2))]
+    assert GRID_NOISE_SHARES == (0.1, 0.2)
 
 
 def test_a_thinned_grid_says_so():

@@ -6,11 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
 from spectralgp.kernels import Diffusion, Identity, LocalAverage, Polynomial
-from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all
+from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, sqp
 from tolerances import OPTIMUM
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)
@@ -109,6 +110,84 @@ def test_evaluations_are_those_of_the_stages():
     fit = learn(TASK, Polynomial(3))
     assert [stage.name for stage in fit.stages] == [f"Polynomial({degree})" for degree in range(4)]
     assert fit.n_evaluations == sum(stage.n_evaluations for stage in fit.stages) > 0
+
+
+RNG = np.random.default_rng(8)
+INPUTS = RNG.uniform(-2, 2, (12, 2))
+EXPLAINED = np.sin(INPUTS @ RNG.standard_normal((2, 7))) + np.cumsum(0.3 * RNG.standard_normal((12, 7)), axis=1)
+
+
+def explained(prior):
+    """Signals that two inputs explain in part, and neighbours share in part."""
+    return Task.of(GRAPH, RBF(1.0), INPUTS, EXPLAINED - EXPLAINED.mean(), prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("prior", "kernel", "n_evaluations", "n_decompositions"),
+    [
+        ("weak", Polynomial(2), 45, 42),
+        ("weak", Polynomial(2).with_residual(Polynomial(2)), 31, 29),
+        ("weak", Polynomial(2, None), 119, 118),
+        ("weak", Diffusion(), 84, 84),
+        (None, Polynomial(2), 60, 58),
+        (None, Polynomial(2).with_residual(Polynomial(2)), 49, 19),
+        (None, Polynomial(2, None), 108, 106),
+    ],
+)
+def test_learning_takes_few_evaluations(monkeypatch, prior, kernel, n_evaluations, n_decompositions):
+    """A tenth more than it takes where this was written: of the likelihood, and of eigenvectors of the inputs."""
+    task, decomposed, searched = explained(prior), [], []
+    kind, search = type(task.input_kernel), sqp.grid_search
+    decompose = kind.modes_and_gradient
+    monkeypatch.setattr(kind, "modes_and_gradient", lambda *given: decomposed.append(1) or decompose(*given))
+    monkeypatch.setattr(sqp, "grid_search", lambda *given: searched.append(1) or search(*given))
+    fit = learn(task, kernel)
+    assert fit.converged
+    assert fit.n_evaluations <= 1.1 * n_evaluations
+    assert len(decomposed) <= 1.1 * n_decompositions
+    assert len(searched) == (kernel == Polynomial(2, None))  # for its last form alone
+
+
+@pytest.mark.parametrize(
+    ("prior", "kernel", "least", "most"),
+    [
+        ("weak", Polynomial(2), 0.0, 1e-6),
+        ("weak", Polynomial(2).with_residual(Polynomial(2)), 1e-3, 0.3),
+        (None, Polynomial(2), 1e-4, 0.01),
+        (None, Polynomial(2).with_residual(Polynomial(2)), 1e-4, 0.01),
+    ],
+)
+def test_forms_on_the_way_are_learnt_as_far_as_they_must(prior, kernel, least, most):
+    """With a prior and a residual they only lead to the next; without a prior they decide which maximum that is."""
+    task, forms = explained(prior), kernel.path()
+    stages = learn(task, kernel).stages
+    short = [learn(task, one).log_posterior - stage.log_posterior for one, stage in zip(forms, stages, strict=True)]
+    assert least <= max(short[:-1]) <= most
+    assert min(short) > -1e-6
+    assert short[-1] == 0.0
+
+
+def test_a_coarse_fit_is_as_near_to_its_maximum_as_was_asked_for():
+    """Three tenths of a nat, or a hundredth for each signal; a solver that has a tolerance keeps it."""
+    assert Sqp().coarse().tolerance_nats == Sqp().coarse(29).tolerance_nats == 0.3
+    assert Sqp().coarse(100).tolerance_nats == 1.0
+    assert Sqp(tolerance_nats=0.02).coarse(100) == Sqp(tolerance_nats=0.02)
+    assert Sqp(n_restarts=3).coarse(tolerance_nats=0.7) == Sqp(tolerance_nats=0.7)
+    kernel, task = Polynomial(2).with_residual(Polynomial(2)), explained("weak")
+    exact, coarse = learn(task, kernel), learn(task, kernel, solver=Sqp().coarse())
+    assert exact.detail.startswith("stationary within")
+    assert (coarse.converged, coarse.detail) == (True, "no step promises more")
+    assert 1e-4 < exact.log_posterior - coarse.log_posterior < 0.3
+    assert coarse.certificate.stationarity > exact.certificate.stationarity
+    assert coarse.n_evaluations < exact.n_evaluations
+
+
+def test_a_solver_is_a_value():
+    """Equal settings are one key, and nobody changes those of another."""
+    assert {Sqp(): 1}[Sqp(500)] == {Lagrangian(): 1}[Lagrangian(Limits())] == 1
+    for solver in (Sqp(), Lagrangian(), Limits()):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            solver.random_state = 3
 
 
 def test_an_unknown_solver_is_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic, WhiteKernel
@@ -11,7 +13,7 @@ from cases import GRAPHS, KERNELS, WEIGHTS, bound
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, inputs
 from spectralgp.learning import Task
-from spectralgp.learning.objective import Objective, noise_log_prior
+from spectralgp.learning.objective import Objective, check_noise, noise_log_prior
 from tolerances import FORMULA, GRADIENT
 
 N_SIGNALS = 6
@@ -230,3 +232,70 @@ def test_the_prior_of_the_default_kernel_is_log_normal_in_its_length_and_varianc
 
     found = log_prior(kernel.theta + shift) - log_prior(kernel.theta)
     assert found == pytest.approx(-0.5 * ((2 * 0.2) ** 2 + (0.7 / 2) ** 2 + (1.1 / 3) ** 2), rel=1e-9)
+
+
+def test_a_point_is_evaluated_once_in_a_row_and_its_gradient_is_the_callers():
+    objective, x, _ = make()
+    value, gradient = objective.evaluate(x)
+    gradient += 1.0
+    again = objective.evaluate(x.copy())
+    assert (objective.n_evaluations, again[0]) == (1, value)
+    np.testing.assert_allclose(again[1], gradient - 1.0)
+    objective.evaluate(x + 0.01)
+    objective.evaluate(x)
+    assert objective.n_evaluations == 3
+
+
+def test_parameters_have_names_and_places():
+    objective, _, _ = make("Diffusion", inputs="anisotropic")
+    of_inputs = ("kernel theta[0]", "kernel theta[1]")
+    assert objective.parameter_names == ("amplitude", "strength", *of_inputs, "noise_variance")
+    assert objective.is_of_inputs.tolist() == [False, False, True, True, False]
+    fixed, _, _ = make("Diffusion", inputs="anisotropic", noise_variance=0.3)
+    assert fixed.parameter_names == objective.parameter_names[:-1]
+    assert fixed.is_of_inputs.tolist() == [False, False, True, True]
+
+
+def test_a_model_says_where_it_is():
+    """Also where rounding took its noise below the bound; the part of it that is a residual's floor is none of it."""
+    objective, x, signals = make()
+    model = objective.model(x)
+    np.testing.assert_allclose(objective.point(model), x, rtol=1e-12)
+    lowest = 1e-6 * np.var(signals)
+    for noise in (0.9 * lowest, -1e-20):
+        assert objective.point(replace(model, noise_variance=noise))[-1] == pytest.approx(np.log(lowest))
+    kernel = Polynomial(1).with_residual(Polynomial(0)).bind(objective.spectrum).with_theta([0.9, -0.2, 0.5])
+    both = Objective(objective.task, kernel, objective.spectrum)
+    found = both.model(both.join(kernel.theta, objective.input_theta, 0.3))
+    floored = replace(found, graph_kernel=replace(kernel, floor=0.1), noise_variance=0.4)
+    assert both.point(floored)[-1] == pytest.approx(np.log(0.3))
+
+
+def test_the_variance_of_a_task_is_that_of_its_signals_unless_they_have_none():
+    graph, empty = GRAPHS["random"], np.empty((4, 0))
+    signals = np.random.default_rng(0).standard_normal((4, 7)) + 5 * np.arange(7)
+    task = Task.of(graph, None, empty, signals)
+    assert task.variance == pytest.approx(np.mean((signals - signals.mean()) ** 2), rel=0.2)
+    assert task.typical_noise == pytest.approx(0.1 * np.mean(np.var(signals, axis=0)))
+    known = replace(task, typical_variance=3.0)
+    assert (known.variance, known.typical_noise) == (3.0, pytest.approx(0.3))
+    assert Task.of(graph, None, empty, np.zeros((4, 7))).variance == 1.0
+    # the same at all nodes' own levels: nothing within, so that what there is counts
+    levels = Task.of(graph, None, empty, np.tile(np.arange(7.0), (4, 1)))
+    assert levels.typical_noise == pytest.approx(0.1 * levels.variance)
+
+
+@pytest.mark.parametrize("noise", [(0.5,), (0.5, 1.0, 2.0), (0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (1.0, np.inf)])
+def test_bounds_of_the_noise_are_two_numbers_in_order(noise):
+    with pytest.raises(ValueError, match=r"bounds \(low, high\) with 0 < low < high; got"):
+        check_noise(noise)
+    check_noise((1e-9, 2e-9))
+
+
+def test_white_variance_beside_all_else_leaves_less_information():
+    """The same as so much more noise, but for the slope in its logarithm."""
+    objective, x, _ = make(prior=None, noise_variance=0.3)
+    more, y, _ = make(prior=None, noise_variance=0.8)
+    assert oracle.relative_error(objective.information(x, 0.5), more.information(y)) < FORMULA
+    assert np.all(np.diag(objective.information(x)) > np.diag(more.information(y)))
+    assert oracle.relative_error(objective.precision(x, 0.5), more.precision(y)) < FORMULA

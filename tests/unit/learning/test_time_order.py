@@ -12,7 +12,7 @@ from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.fields import Changes
 from spectralgp.kernels import Independent, Unrelated
 from spectralgp.learning import Folds
-from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
+from spectralgp.learning.time_order import TimeOrder, time_order
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -89,8 +89,15 @@ def test_signals_that_stay_as_they_are_say_nothing_of_an_order():
     steps = np.repeat(walk(6), 10, axis=0)  # each ten times; inputs are the signals themselves
     assert time_order(steps, steps, ALL) is None
     assert time_order(-X, Y, ALL) is None
-    assert time_order(X[: FEWEST_IN_TIME - 1], Y[: FEWEST_IN_TIME - 1], ALL) is None
-    assert time_order(X[:FEWEST_IN_TIME], Y[:FEWEST_IN_TIME], ALL) is not None
+    assert time_order(X[:0], Y[:0], ALL) is time_order(X[:11], Y[:11], ALL) is None
+    # one that stays as it is at all nodes but one does not
+    lone = np.where(ALL == 4, SERIES, 10.0)
+    assert time_order(lone[:-1], lone[1:], ALL).n_following == len(Y) - 1
+    # and one that does is no row to count: half of the others are enough
+    paused = np.repeat(SERIES[:22], np.where(np.arange(22) % 2, 1, 2), axis=0)
+    found = time_order(paused[:-1], paused[1:], ALL)
+    assert (found.n_following, found.n_rows) == (21, 21)
+    assert time_order(X[:12], Y[:12], ALL) is not None
 
 
 # ------------------------------------------------------------------------------------------------ forward chaining
