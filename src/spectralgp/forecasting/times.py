@@ -56,12 +56,10 @@ def offsets(stamps: Stamps, zone: str | None) -> Stamps:
 
 
 def moments(local: Stamps, zone: str | None) -> Stamps:
-    """The moments at which the clock of a zone shows given times; the first of two, and after a gap what follows it."""
-    if zone is None:
-        return local
-    first = local - offsets(local - offsets(local, zone), zone)
-    earlier = local - offsets(local - DAY, zone)  # by the offset of a day before, if that is right as well
-    return np.where(earlier + offsets(earlier, zone) == local, earlier, first)
+    """The moments at which the clock of a zone shows given times; the first of two, and in a gap what follows it."""
+    earlier, later = (local - offsets(local + shift, zone) for shift in (-DAY, DAY))  # by offsets of the days about it
+    is_earlier, is_later = (one + offsets(one, zone) == local for one in (earlier, later))
+    return np.where(is_earlier | ~is_later, earlier, later)
 
 
 @cache
