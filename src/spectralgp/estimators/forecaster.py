@@ -525,15 +525,17 @@ class GraphGPForecaster(Answering):
         if len(rows.steps) < 2:
             raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
         ahead = ahead[ahead < len(rows.steps)]
-        if rows.steps[0] > model.last:
-            if self._past is None:  # a model from a file, which holds no rows
-                return self._in_order(backtested_after(model, rows, ahead))
+        if rows.steps[0] > model.last and self._past is not None:
             rows = joined([*self._past, rows])
+        n_rows, how = len(rows.steps), "rows after those seen"
         first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
-        how = "rows after those seen"
-        if first >= len(rows.steps) - 1:
-            first, how = int(0.6 * len(rows.steps)), "rows that the model has seen"
-        ahead = ahead[first + ahead < len(rows.steps)]  # of which there is a row
+        if first == n_rows - 1:
+            first, how = int(0.6 * n_rows), "rows that the model has seen"
+        ahead = ahead[first + ahead < n_rows]
+        if not ahead.size:
+            raise ValueError(f"horizons must have one of which there is a row to forecast; got {tuple(horizons)}.")
+        if first < 0:  # a model from a file, which holds no rows
+            return self._in_order(backtested_after(model, rows, ahead))
         return self._in_order(backtested(model, rows, first, ahead, how))
 
     def response(
