@@ -11,22 +11,25 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from spectralgp.forecasting.backtests import Scored, scored
-from spectralgp.forecasting.mean import learn_mean
+from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
+from spectralgp.forecasting.mean import Season, learn_mean
 from spectralgp.forecasting.model import (
     Rows,
     SeriesModel,
+    _block_scores,
     backtested,
     backtested_after,
+    imputed,
     innovations,
     joined,
     one_step,
     paths,
+    season_rows,
 )
-from spectralgp.forecasting.stack import Member, Stack
+from spectralgp.forecasting.stack import AtHorizon, Judged, Member, Stack, Trials
 from spectralgp.forecasting.times import Numbers
 from spectralgp.states import Matern
-from spectralgp.time import ModalProcess
+from spectralgp.time import ModalProcess, complete
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3
@@ -222,6 +225,69 @@ def test_paths_have_the_means_and_covariances_of_their_rows(model):
     # rows are those of one path: the second goes with the first as the member's do
     whole = np.cov(drawn[:, 0, 0], drawn[:, 1, 0])
     assert whole[0, 1] > 0.1 * np.sqrt(whole[0, 0] * whole[1, 1])
+
+
+def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
+    everything, cut = rows(0, N_ROWS), 18
+    seen = [Scored(np.array([20, 25]), OWN[[20, 25]], OWN[[20, 25]] + 0.3, np.full((2, 3), 0.7)), None]
+    said = tuple(AtHorizon(None, (), 1.0, np.zeros((2, 1)), one) for one in seen)
+    trials = Trials(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)))
+    found = _block_scores(everything, model.mean, SCALES, Judged(trials, WEIGHTS, 0, SHARES, said), cut)
+    assert (found.horizons.tolist(), found.n_origins.tolist()) == ([2], [2])
+    observed = everything.values[[20, 25]]
+    expected = [observed, observed + 0.3 * SCALES, np.tile(0.7 * SCALES, (2, 1))]
+    np.testing.assert_allclose(found.forecasts[2], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.node_rmse[0], 0.3 * SCALES)
+    changes = np.sqrt(np.mean((everything.values[2:cut] - everything.values[: cut - 2]) ** 2, axis=0))
+    again = np.mean(crps_of(observed, everything.values[[18, 23]], changes))
+    assert found.crps["persistence"][0] == pytest.approx(again, rel=1e-6)
+    nothing = Judged(trials, WEIGHTS, 0, SHARES, (said[1], said[1]))
+    assert _block_scores(everything, model.mean, SCALES, nothing, cut) is None
+
+
+def test_the_season_of_naive_forecasts_is_the_longest_if_it_was_there_twice(model):
+    seasonal = replace(model.mean, seasons=(Season("", 7.0, (1,)), Season("day", 11.6, (1, 2))))
+    assert [season_rows(seasonal, n_before) for n_before in (23, 24, 99)] == [None, 12, 12]
+    assert season_rows(model.mean, 99) is None
+
+
+def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
+    holed = rows(0, N_ROWS)
+    holed.values[12, 1] = holed.values[20] = np.nan
+    values, variances = imputed(model, holed, 400)
+    missing = np.isnan(holed.values)
+    np.testing.assert_array_equal(values[~missing], holed.values[~missing])
+    assert not variances[~missing].any()
+    fitted = tuple(replace(one, fit=fit) for one, fit in zip(model.stack.members, (None, object()), strict=True))
+    for members, process in ((model.stack.members, processes()[0]), (fitted, processes()[1])):
+        chosen = replace(model, stack=replace(model.stack, members=members))
+        own = complete(process, holed.steps, model.in_units(holed), 400)
+        values, variances = imputed(chosen, holed, 400)
+        np.testing.assert_allclose(values[missing], (LEVELS + SCALES * own.mean)[missing], rtol=1e-6)
+        np.testing.assert_allclose(variances[missing], (SCALES**2 * own.variance)[missing], rtol=1e-6)
+
+
+def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():
+    scores = {"model": np.array([1.0, 2.0, 3.0]), "persistence": np.array([0.9, 2.0, 2.5])}
+    coverage = np.array([0.859, 0.86, 0.945])
+    nothing = np.full(3, np.nan)
+    found = Backtest(
+        np.array([1, 6, 24]), np.full(3, 9), scores, scores, coverage, nothing, nothing[:, None], "by hand"
+    )
+    assert found.miscovered == [(1, 0.859), (24, 0.945)]
+    assert coverage_words(found) == [
+        "90% intervals 1 step ahead covered 85.9% of what came: too narrow, and wider by now.",
+        "90% intervals 24 steps ahead covered 94.5% of what came: too wide.",
+    ]
+    assert rival_words(found) == ["persistence had the smaller error 1 and 24 steps ahead."]
+    assert [listed(one) for one in ([3], [3, 4], [3, 4, 5])] == ["3", "3 and 4", "3, 4 and 5"]
+    assert str(found).split("\n") == [
+        "Backtest, by hand:",
+        "steps  rmse  persistence  crps  coverage",
+        "    1     1          0.9     1      0.86",
+        "    6     2            2     2      0.86",
+        "   24     3          2.5     3      0.94",
+    ]
 
 
 def test_scores_of_what_was_not_observed_are_not_numbers():

@@ -191,12 +191,10 @@ class GraphGPForecaster(Answering):
             layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
             self._form = Form(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
             self._time_column = timed.column
-            clock: Any = Numbers()
-            steps, order = np.arange(float(len(values))), np.arange(len(values))
-            if timed.times is not None:
-                order, clock = order_of(timed.times, "Y"), clock_of(timed.times)
-                steps = clock.steps(timed.times)
-            rows = Rows(steps, self._form.to_graph(values), self._exogenous(X, len(values), reset=True)).part(order)
+            times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
+            order, clock = order_of(times, "Y"), clock_of(times)
+            exogenous = self._exogenous(X, len(values), reset=True)
+            rows = Rows(clock.steps(times), self._form.to_graph(values), exogenous).part(order)
             numbered = range(graph.n_nodes) if columns is None else columns.tolist()
             notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
             with progress_bar("fit", None, self.verbose > 0):

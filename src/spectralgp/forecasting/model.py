@@ -139,9 +139,8 @@ class SeriesModel:
     def updated(self, rows: Rows) -> SeriesModel:
         """The state after more rows, exactly; last rows, which the drift goes by, are completed by their forecasts."""
         model, own, start = self, self.in_units(rows), 0
-        partial = np.asarray(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
-        partial[: max(len(own) - LAGS, 0)] = False
-        for place in [*np.flatnonzero(partial).tolist(), len(own)]:
+        partial = np.flatnonzero(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
+        for place in [*partial[partial >= len(own) - LAGS].tolist(), len(own)]:
             model = model._taken(rows.steps[start:place], own[start:place], own[start:place])
             if place < len(own):
                 one = rows.part(slice(place, place + 1))
