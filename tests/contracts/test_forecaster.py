@@ -118,6 +118,28 @@ def test_what_is_known_of_a_row_narrows_the_rest_and_moves_later_rows(model):
     np.testing.assert_allclose(model.predict(2, observed=both).iloc[1:], expected, rtol=1e-10)
 
 
+def test_what_is_known_must_have_a_row_per_time_and_one_kind_of_error_is_asked_for(model):
+    with pytest.raises(ValueError, match="observed must have 3 rows, one per time; got 2"):
+        model.predict(3, observed=TABLE[N_LEARNT : N_LEARNT + 2])
+    with pytest.raises(ValueError, match="return_std and return_cov must not both be True"):
+        model.predict(3, return_std=True, return_cov=True)
+    whole = TABLE[N_LEARNT : N_LEARNT + 2].copy()
+    whole.iloc[1, 2:] = np.nan
+    mean, covariance = model.predict(2, return_cov=True, observed=whole[NAMES[::-1]])
+    np.testing.assert_array_equal(mean.iloc[0], whole.iloc[0])
+    assert not covariance[0].any()
+    np.testing.assert_allclose(np.diag(covariance[1]) > 0, [False, False, True, True, True, True])
+
+
+def test_later_rows_are_told_from_those_that_were_seen(model):
+    assert model.is_later(TABLE[N_LEARNT - 2 : N_LEARNT + 2]).tolist() == [False, False, True, True]
+    assert model.is_later(Y[:3]).tolist() == [True, True, True]
+    ahead = model.times_ahead(3)
+    assert ahead.equals(INDEX[N_LEARNT : N_LEARNT + 3]) or list(ahead) == list(INDEX[N_LEARNT : N_LEARNT + 3])
+    counted = clone(QUICK).set_params(graph=None).fit(Y[:40, :2])
+    np.testing.assert_array_equal(counted.times_ahead(2), [40.0, 41.0])
+
+
 def test_samples_have_the_mean_and_the_covariance_of_forecasts(model):
     draws = model.sample_y(4, 4000, random_state=1)
     assert draws.shape == (4, N_NODES, 4000)
@@ -259,6 +281,8 @@ def test_exogenous_columns_move_forecasts():
         model.predict(1)
     with pytest.raises(ValueError, match=r"X must have 1 columns, as at fit; got 2"):
         model.predict(1, X=[[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"X must have shape \(n_steps, n_exogenous\) with n_steps = 2"):
+        model.predict(2, X=[[1.0]])
     assert model.update(values[119:], X[119:]).n_steps_ == 120
 
 
@@ -345,6 +369,8 @@ def test_one_node_and_no_graph_and_few_rows_will_do():
     assert GraphGPForecaster().fit(Y[:8, :1]).n_steps_ == 8
     with pytest.raises(ValueError, match="Y must have at least 8 rows to learn from; got 7"):
         GraphGPForecaster().fit(Y[:7, :1])
+    with pytest.raises(ValueError, match="graph must have up to 5,000 nodes to forecast; got 5,001"):
+        GraphGPForecaster().fit(np.zeros((8, 5_001)))
     few = GraphGPForecaster(RING).fit(Y[:10])
     assert few.backtest_ is None
     assert few.predict(2).shape == (2, N_NODES)

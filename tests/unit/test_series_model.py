@@ -21,15 +21,19 @@ from spectralgp.forecasting.model import (
     backtested_after,
     imputed,
     innovations,
+    interpolated,
     joined,
+    learn_series,
     one_step,
     paths,
     season_rows,
+    summary_of,
 )
 from spectralgp.forecasting.stack import AtHorizon, Judged, Member, Stack, Trials
 from spectralgp.forecasting.times import Numbers
-from spectralgp.states import Matern
-from spectralgp.time import ModalProcess, complete
+from spectralgp.graphs import Graph
+from spectralgp.states import Matern, Oscillator
+from spectralgp.time import ModalProcess, complete, learn_each
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3
@@ -265,6 +269,96 @@ def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
         values, variances = imputed(chosen, holed, 400)
         np.testing.assert_allclose(values[missing], (LEVELS + SCALES * own.mean)[missing], rtol=1e-6)
         np.testing.assert_allclose(variances[missing], (SCALES**2 * own.variance)[missing], rtol=1e-6)
+
+
+def test_a_summary_has_the_mean_the_members_and_what_blocks_said(model):
+    graph = Graph.from_edges([(0, 1), (1, 2)])
+    trials = Trials(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
+    seasonal = replace(model.mean, seasons=(Season("day", 24.0, (1, 2)), Season("", 7.5, (1,))))
+    told = replace(model, mean=seasonal, trials=trials, notes=("odd rows",))
+    assert summary_of(told, None, graph).split("\n") == [
+        "30 steps on 3 nodes and 2 edges.",
+        "Note: odd rows.",
+        "  mean:     levels of nodes; seasons: day (2 waves), 7.5 steps (1 waves); exogenous columns: none",
+        "  weights:  graph 0.70, nodes on their own 0.30",
+        "",
+        "graph, weight 0.70:",
+        "  Matern 3/2: 82% of the variance, time scale 3.3 steps",
+        "  each value for itself: 18% of the variance",
+        "",
+        "nodes, weight 0.30:",
+        "  Matern 1/2: 85% of the variance, time scale 1.7 steps",
+        "  each value for itself: 15% of the variance",
+        "",
+        "  drift:    errors regressed on the last rows at 1 steps",
+        "  nodes:    errors are correlated as by graph; 0% of it from past errors at one step",
+        "  backtest: none, for lack of rows; intervals are those of the model",
+    ]
+    first, second = model.stack.members
+    uneven = replace(second.process, components=(Oscillator(6.28318),), rates=np.array([[0.5, 0.26, 0.25]]))
+    members, nothing = (first, replace(second, process=uneven)), np.empty((0, 3, 3))
+    weights, still = np.array([0.0, 1.0]), np.array([-1, -1, -1])
+    stack = replace(model.stack, members=members, weights=weights, correlations=nothing, drifting=still)
+    scores = {"model": np.ones(1), "persistence": np.full(1, 0.5)}
+    ones = np.ones(1)
+    backtest = Backtest(np.array([2]), np.array([9]), scores, scores, 0.5 * ones, ones, ones[:, None], "by hand")
+    exogenous = replace(model.mean, x_center=np.zeros(2))
+    found = summary_of(replace(model, stack=stack, mean=exogenous), backtest, Graph.edgeless(1)).split("\n")
+    assert found[:2] == [
+        "30 steps on 1 node and 0 edges.",
+        "  mean:     levels of nodes; seasons: none; exogenous columns: 2",
+    ]
+    assert found[2:9] == [
+        "",
+        "nodes, weight 1.00:",
+        "  oscillator of 6.283 steps: 85% of the variance, time scale 2 to 4 steps",
+        "  each value for itself: 15% of the variance",
+        "",
+        "  drift:    none that gained 5%",
+        "  nodes:    errors are correlated as by graph",
+    ]
+    assert found[9:11] == ["", "Backtest, by hand:"]
+    assert found[-2:] == [
+        "  90% intervals 2 steps ahead covered 50.0% of what came: too narrow, and wider by now.",
+        "  persistence had the smaller error 2 steps ahead.",
+    ]
+
+
+def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
+    """But for the mean and the states, which are of all; models that are compared are learnt from fewer."""
+    steps = np.arange(130.0)
+    values = 5 + np.cumsum(np.random.default_rng(1).standard_normal((130, 2)), axis=0) * [1.0, 3.0]
+    values[128, 1] = np.nan
+    choices = {"components": (Matern(0.5),), "seasons": None, "calendar": None, "residual": None, "drift": None}
+
+    def learnt(n_rows, notes=()):
+        own = Rows(steps[:n_rows], values[:n_rows], None)
+        return learn_series(Graph.edgeless(2), Numbers(), own, **choices, notes=notes)[0]
+
+    for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 61}.items():
+        monkeypatch.setattr(f"spectralgp.forecasting.model.{name}", value)
+    found = learnt(130, ("odd rows",))
+    assert found.notes == (
+        "odd rows",
+        "all but the mean is learnt from the last 100 rows",
+        "models that are compared are learnt from 30 of these",
+    )
+    assert (found.n_steps, found.last) == (130, 129.0)
+    np.testing.assert_allclose(found.mean.levels, np.nanmean(values, axis=0))
+    own = found.in_units(Rows(steps, values, None))
+    np.testing.assert_allclose(found.scales, np.sqrt(np.nanmean((values - found.mean.levels) ** 2, axis=0)))
+    (member,) = found.stack.members
+    earlier = learn_each(steps[-70:-40], interpolated(steps, own)[-70:-40], (Matern(0.5),))
+    expected = learn_each(steps[-100:], own[-100:], (Matern(0.5),), start=earlier)
+    np.testing.assert_allclose(member.process.rates, expected.rates, rtol=0.02)
+    whole = member.process.filtered(steps, own, 1e-3)
+    np.testing.assert_allclose(found.states[0].state, whole.state, rtol=1e-9)
+    np.testing.assert_allclose(found.recent[[0, 2]], own[[129, 127]], rtol=1e-9)
+    np.testing.assert_allclose(found.recent[1, 0], own[128, 0])
+    before = member.process.filtered(steps[:128], own[:128]).forecast([128.0])
+    np.testing.assert_allclose(found.recent[1, 1], before.mean[0, 1], rtol=1e-2)  # what was forecast of it
+    monkeypatch.setattr("spectralgp.forecasting.model.COMPARED_VALUES", 121)
+    assert learnt(100).notes == ()
 
 
 def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():

@@ -728,7 +728,7 @@ def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
     for node, column in enumerate(values.T):
         alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
     copied = [nodes for nodes in alike.values() if len(nodes) > 1]
-    if copied and len(values) > 1:
+    if copied:
         shown = some([names[node] for node in copied[0]])
         n_copies = sum(len(nodes) - 1 for nodes in copied)
         text = f"columns {shown} hold the same values ({n_copies} copies in all)"

@@ -14,6 +14,7 @@ from spectralgp._basics.checks import Array
 from spectralgp.forecasting.times import NATURAL, Clock
 from spectralgp.scores import observed_mean
 
+TINY = float(np.finfo(float).tiny)  # in place of nothing, where that would be divided by
 PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodogram is a season's
 NEIGHBOURHOOD, FEWEST_NEIGHBOURS = 1.6, 8  # of a bin: a factor either way, and bins either way
 PEAK_WIDTH = 2  # bins either way that are a peak's own
@@ -105,7 +106,7 @@ def periodogram(values: Array) -> Array:
     line = np.linspace(-1.0, 1.0, n_steps)
     flat = values - values.mean(axis=0) - np.multiply.outer(line, line @ values / (line @ line))
     taper = np.hanning(n_steps + 2)[1:-1]
-    scales = np.maximum(flat.std(axis=0), 1e-300)
+    scales = np.maximum(flat.std(axis=0), TINY)
     power = np.abs(np.fft.rfft(flat / scales * taper[:, None], axis=0)) ** 2
     return power.mean(axis=1) / np.sum(taper**2)
 
@@ -146,7 +147,7 @@ def _centre(power: Array, k: int) -> float:
     """Place of a peak between bins, by the parabola through the logarithms of three."""
     if k + 1 >= len(power) or k < 1:
         return float(k)
-    left, middle, right = np.log(np.maximum(power[k - 1 : k + 2], 1e-300))
+    left, middle, right = np.log(np.maximum(power[k - 1 : k + 2], TINY))
     bend = left - 2 * middle + right
     return k + (float(np.clip(0.5 * (left - right) / bend, -0.5, 0.5)) if bend < 0 else 0.0)
 
@@ -160,7 +161,7 @@ def smoothness_slope(power: Array) -> float:
         chosen = (k >= low) & (k < high)
         if chosen.any():
             middle.append(np.log(k[chosen].mean()))
-            logs.append(np.log(max(float(np.median(power[1:][chosen])), 1e-300)))
+            logs.append(np.log(max(float(np.median(power[1:][chosen])), TINY)))
     x, y = np.array(middle), np.array(logs)
     slopes = []
     for start in x:
@@ -222,7 +223,7 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
 
 def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> Mean:
     """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
-    scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), 1e-300))
+    scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), TINY))
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / scales, 0.0)
     taken, open_ones = _seasons(clock, steps, scaled, seasons, calendar)
     columns, penalty, x_penalty = _columns(clock, taken, steps), float(PENALTIES[0]), float(PENALTIES[0])

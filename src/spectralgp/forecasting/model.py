@@ -344,7 +344,7 @@ def learn_series(
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
         if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
-            errors = np.log(decided.trials.errors + 1e-300).sum(axis=0)
+            errors = np.prod(decided.trials.errors, axis=0)
             keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
@@ -354,8 +354,7 @@ def learn_series(
     members = learner.members(rows.steps, values, names, laplacians, compared)
     states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
     stack = stacked(list(members.values()), decided, rows.steps, values)
-    recent = np.zeros((LAGS, values.shape[1]))
-    recent[: min(LAGS, n_steps)] = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
+    recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
     trials = None if decided is None else decided.trials
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest

@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.forecasting.backtests import Scored
+from spectralgp.forecasting.mean import TINY
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
@@ -130,7 +131,7 @@ def weighted(weights: Array, parts: Sequence[Array]) -> Array:
 
 def as_correlations(covariance: Array) -> Array:
     """Correlations of a covariance."""
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    deviations = np.sqrt(np.maximum(np.diag(covariance), TINY))
     return covariance / np.multiply.outer(deviations, deviations)
 
 
@@ -244,7 +245,7 @@ def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
     n_parts = round(1 / WEIGHT_STEP)
     listed = [one for one in product(range(n_parts + 1), repeat=len(errors[0])) if sum(one) == n_parts]
     points = np.array(listed, dtype=float) / n_parts
-    scores = sum(np.log(np.maximum(np.sum((points @ one) * points, axis=1), 1e-300)) for one in products)
+    scores = sum(np.log(np.maximum(np.sum((points @ one) * points, axis=1), TINY)) for one in products)
     best = points[int(np.argmin(scores))]
     best = np.where(best < SMALLEST_WEIGHT, 0.0, best)
     return np.asarray(best / best.sum())
@@ -287,7 +288,7 @@ def shown_correlations(errors: Array, variances: Array) -> Array:
     """Correlations of nodes that errors show; what was not observed counts as zero."""
     scaled = np.where(np.isfinite(errors), errors / np.sqrt(variances), 0.0)
     gram = scaled.T @ scaled
-    gram[np.diag_indices_from(gram)] += 1e-12 * max(float(np.trace(gram)) / len(gram), 1e-300)
+    gram[np.diag_indices_from(gram)] += 1e-12 * max(float(np.trace(gram)) / len(gram), TINY)
     return as_correlations(gram)
 
 

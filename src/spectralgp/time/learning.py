@@ -667,7 +667,7 @@ class _Nodes:
             local = np.moveaxis(local, -1, 0) + np.diag(precisions)
             local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
             step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
-            step *= np.minimum(1.0, LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), 1e-300)) * is_live
+            step *= LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), LARGEST_NODE_STEP) * is_live
             new_value, new_gradient = valued(x + step)
             is_higher = new_value > value  # false where it is NaN
             gain = np.where(is_higher, new_value - value, 0.0)
