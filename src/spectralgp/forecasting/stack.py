@@ -278,7 +278,7 @@ def inflations(errors: Array, variances: Array, horizon: int) -> Array:
     """
     ratios = errors**2 / variances
     counts = np.isfinite(ratios).sum(axis=0)
-    n_free, n_nodes = counts / max(1, 2 * horizon - 1), ratios.shape[1]
+    n_free, n_nodes = counts / (2 * horizon - 1), ratios.shape[1]
     sums = np.nansum(ratios, axis=0) / np.maximum(counts, 1) * n_free
     common = (sums.sum() / np.sqrt(n_nodes) + COMMON_PRIOR) / (n_free.sum() / np.sqrt(n_nodes) + COMMON_PRIOR)
     return np.asarray((sums + NODE_PRIOR * common) / (n_free + NODE_PRIOR))
@@ -287,9 +287,9 @@ def inflations(errors: Array, variances: Array, horizon: int) -> Array:
 def shown_correlations(errors: Array, variances: Array) -> Array:
     """Correlations of nodes that errors show; what was not observed counts as zero."""
     scaled = np.where(np.isfinite(errors), errors / np.sqrt(variances), 0.0)
-    gram = scaled.T @ scaled
-    gram[np.diag_indices_from(gram)] += 1e-12 * max(float(np.trace(gram)) / len(gram), TINY)
-    return as_correlations(gram)
+    correlations = as_correlations(scaled.T @ scaled)
+    np.fill_diagonal(correlations, 1.0)  # of nodes of which no error is known too
+    return correlations
 
 
 def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
@@ -301,7 +301,7 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
     firm = own + 1e-8 * np.eye(len(own))
     ratios, vectors = eigh(shown, firm)
     squares, determinant = np.sum((scaled @ vectors) ** 2, axis=0), float(np.linalg.slogdet(firm)[1])
-    mixed = np.maximum((1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0)), 1e-12)
+    mixed = (1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0))
     logs = len(scaled) * (np.sum(np.log(mixed), axis=1) + determinant)
     return np.asarray(-0.5 * (np.sum(squares / mixed, axis=1) + logs))
 
@@ -366,7 +366,7 @@ def _judged_at(
             densities += [densities_by_share(member, shown, scaled) for member in expected]
     factor = 1.0
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
-        n_free, ratio = sum(counts) / max(1, 2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
+        n_free, ratio = sum(counts) / (2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
         factor = (n_free * ratio + COMMON_PRIOR) / (n_free + COMMON_PRIOR)
     scored = Scored(*(np.concatenate(part) for part in zip(*pieces, strict=True))) if pieces else None
     penalty = float(np.exp(np.mean(np.log(penalties)))) if has_drift else None
