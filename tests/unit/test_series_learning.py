@@ -9,8 +9,8 @@ import pytest
 
 from spectralgp import Diffusion, Graph, Polynomial, decompose
 from spectralgp.learning import Sqp
-from spectralgp.states import Filter, StateSpace, Timeline, information
-from spectralgp.time import Matern, ModalProcess, Oscillator, learn_each, learn_on_graph
+from spectralgp.states import Filter, StateSpace, Timeline, evaluate, information
+from spectralgp.time import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph, learning
 from spectralgp.time.learning import RatePriors, SeriesObjective, _Holes, _Nodes, _Search, dynamics_of
 
 N_NODES = 8
@@ -144,8 +144,10 @@ def nodes_alone(*components):
     return _Nodes(line, components, RatePriors.of(components, line), np.mean(values**2, axis=0)), values
 
 
-def test_nodes_on_their_own_end_at_the_highest_log_posterior():
+def test_nodes_on_their_own_end_at_the_highest_log_posterior(monkeypatch):
     nodes, values = nodes_alone(Matern(0.5), Oscillator(9.0))
+    calls = []
+    monkeypatch.setattr(learning, "evaluate", lambda *given: calls.append(1) or evaluate(*given))
     variances, priors = nodes.mean_squares, nodes.priors
     centre = nodes.start(0.0)
     np.testing.assert_allclose(np.exp(centre[:2]), np.tile(0.4 * variances, (2, 1)))
@@ -160,6 +162,7 @@ def test_nodes_on_their_own_end_at_the_highest_log_posterior():
         return filtered.log_likelihoods(filtered.innovations(values)[0]) - 0.5 * precisions @ (x - centre) ** 2
 
     x, value = nodes.scored([values], centre)
+    assert 15 < len(calls) < 32
     np.testing.assert_allclose(value, posterior(x), rtol=1e-9)
     assert np.all(value > posterior(centre))
     for place in range(5):
@@ -364,6 +367,29 @@ def test_what_cannot_be_learnt_is_said(spectrum, ask, message):
     times = np.arange(10.0)
     with pytest.raises(ValueError, match=message):
         ask(spectrum, times, np.random.default_rng(0).standard_normal((10, N_NODES)))
+
+
+def test_nodes_with_holes_are_completed_under_what_was_learnt_before(monkeypatch):
+    """Six times, by solves that go on from the last ones; once from several starts, unless something is known."""
+    values = np.random.default_rng(4).standard_normal((60, 2)).cumsum(axis=0) * [0.2, 1.0]
+    values[[3, 40], [1, 0]] = np.nan
+    completed, searched, times = [], [], np.arange(60.0)
+
+    def counted(process, at, rows, n_draws, before, tolerance):
+        completed.append((process, before))
+        return complete(process, at, rows, n_draws, before, tolerance)
+
+    monkeypatch.setattr(learning, "complete", counted)
+    several = _Nodes.learnt
+    monkeypatch.setattr(_Nodes, "learnt", lambda self, sets: searched.append(len(sets)) or several(self, sets))
+    found = learn_each(times, values, (Matern(0.5),))
+    assert (len(completed), searched) == (6, [3])  # with two draws
+    assert [before is None for _, before in completed] == [True] + 5 * [False]
+    rates = np.array([process.rates for process, _ in completed])
+    assert np.abs(np.log(found.rates / rates[-1])).max() < 0.2 * np.abs(np.log(rates[1] / rates[0])).max()
+    learn_each(times, values, (Matern(0.5),), start=found)
+    assert (len(completed), len(searched)) == (12, 1)
+    np.testing.assert_allclose(completed[6][0].rates, found.rates, rtol=1e-9)
 
 
 def test_three_rows_are_enough_to_learn_from():
