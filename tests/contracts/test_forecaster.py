@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp import Graph, GraphGPForecaster, decompose, load
 from spectralgp.forecasting.model import innovations, joined
 from spectralgp.time import Matern, Oscillator
 
@@ -531,6 +531,15 @@ def test_a_model_of_the_graph_moves_to_another_graph(model):
     assert mean.shape == (2, 9)
     np.testing.assert_allclose(std, std[0, 0])  # a ring looks the same from every node, and nothing was seen
     assert moved.n_steps_ == 0
+    before, after = model._model, moved._model
+    np.testing.assert_allclose(moved.scale_, np.sqrt(np.mean(model.scale_**2)))
+    np.testing.assert_allclose(after.mean.at(np.array([7.0])), before.mean.levels.mean())
+    (member,) = after.stack.members
+    power = before.stack.heaviest_on_graph.dynamics.powers[0]
+    frequencies = decompose(larger, power.laplacian, scaled=True).eigenvalues
+    np.testing.assert_allclose(member.process.powers[0], power.power(frequencies))
+    assert (after.recent.shape, bool(after.recent.any()), moved.backtest_) == ((3, 9), False, None)
+    assert not hasattr(moved, "innovations_")
     rows = moved.sample_y(30, 1)[:, :, 0]
     after = moved.update(rows)
     assert (after.predict(1, return_std=True)[1] < std[0]).all()

@@ -275,6 +275,8 @@ def test_lots_of_modes_hold_a_bounded_number_of_values(times, numbers, monkeypat
 def test_frequencies_stand_for_all_values_and_lie_on_both_sides_of_periods():
     space = StateSpace((Matern(), Oscillator(12.0, 2)), np.ones((2, 1)), np.ones((2, 1)), np.ones(1))
     n_steps, gap = 400, 0.5
+    drifting = StateSpace((Matern(),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    np.testing.assert_allclose(filters.frequencies(drifting, gap, n_steps)[0], np.geomspace(np.pi / 400, np.pi, 96))
     angles, counts = filters.frequencies(space, gap, n_steps)
     assert np.all(np.diff(angles) > 0)
     assert counts.sum() == pytest.approx(n_steps)
