@@ -76,16 +76,32 @@ def test_seasons_follow_the_local_clock():
     np.testing.assert_allclose(np.floor(passed["year"] % 1 * 365 + 1e-6), index.day_of_year - 1)
 
 
-@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Lord_Howe", "UTC-03:30", None])
+@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Lord_Howe", "UTC-11:30", None])
 @pytest.mark.parametrize("start", ["2018-03-10", "2018-03-24", "2018-03-31", "2018-10-06", "2018-10-27", "2018-11-03"])
 def test_moments_are_those_at_which_a_clock_shows_times(zone, start):
     """The first of two where it went back; where it leapt, as if it had gone on: Python's own rules."""
-    fixed = datetime.timezone(-datetime.timedelta(hours=3, minutes=30))
-    own = {"UTC-03:30": fixed, None: datetime.UTC}.get(zone) or zoneinfo.ZoneInfo(zone)
+    fixed = datetime.timezone(-datetime.timedelta(hours=11, minutes=30))
+    own = {"UTC-11:30": fixed, None: datetime.UTC}.get(zone) or zoneinfo.ZoneInfo(zone)
     local = pd.date_range(start, periods=192, freq="15min")
     expected = [one.to_pydatetime().replace(tzinfo=own).astimezone(datetime.UTC).replace(tzinfo=None) for one in local]
     found = moments(local.to_numpy("M8[us]").astype(np.int64), zone)
     np.testing.assert_array_equal(found.astype("M8[us]"), np.array(expected, dtype="M8[us]"))
+
+
+def test_a_zone_is_asked_once_for_a_quarter_of_an_hour(monkeypatch):
+    class Counted(datetime.tzinfo):
+        def utcoffset(self, moment):
+            asked.append(moment)
+            return datetime.timedelta(hours=2)
+
+        def dst(self, moment):
+            return datetime.timedelta(0)
+
+    asked = []
+    monkeypatch.setattr("spectralgp.forecasting.times._zone", lambda name: Counted())
+    found = offsets(np.arange(0, 4 * 3_600, 10) * 1_000_000, "counted")
+    assert set(found.tolist()) == {7_200_000_000}
+    assert 16 <= len(asked) <= 16 * 3  # by Python itself too
 
 
 def test_zones_of_a_fixed_offset_have_their_own_days():
