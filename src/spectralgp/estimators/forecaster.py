@@ -714,8 +714,8 @@ def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
     seen = np.isfinite(values)
     empty = ~seen.any(axis=1)
     n_holes = int((~seen[~empty]).sum())
-    unseen = np.flatnonzero(~seen.any(axis=0))
-    if unseen.size:
+    unseen = np.flatnonzero(~seen.any(axis=0)).tolist()
+    if unseen:
         raise ValueError(
             f"Y must have a value in every column; got none in {some([names[node] for node in unseen])}. Leave these "
             "nodes out."
