@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp import Graph, GraphGPForecaster, decompose, load
 from spectralgp.forecasting.model import innovations, joined
 from spectralgp.time import Matern, Oscillator
 
@@ -73,6 +73,12 @@ def test_forecasts_beat_the_last_row_and_intervals_cover(fitted):
     assert 0.82 < backtest.coverage[0] < 0.96
     assert set(fitted.weights_) <= {"graph", "graph, separable", "nodes on their own"}
     np.testing.assert_allclose(sum(fitted.weights_.values()), 1.0)
+    members = {one.name: one.fit for one in fitted._model.stack.members if one.fit is not None}
+    assert members  # one of the graph is kept whatever its weight, to fill holes and to be looked at
+    for name, fit in members.items():
+        sizes = {kernel.theta.size for kernel in fit.dynamics.powers}, {k.theta.size for k in fit.dynamics.residuals}
+        assert sizes == ({4}, {3})
+        assert {kernel.theta.size for kernel in fit.dynamics.rates} <= ({3} if name == "graph" else {1})
 
 
 def test_updates_by_one_row_and_by_all_are_the_same(model):
@@ -110,6 +116,28 @@ def test_what_is_known_of_a_row_narrows_the_rest_and_moves_later_rows(model):
     both = pd.concat([complete, partial[1:2] * np.nan])
     expected = copy.copy(model).update(complete).predict(1)
     np.testing.assert_allclose(model.predict(2, observed=both).iloc[1:], expected, rtol=1e-10)
+
+
+def test_what_is_known_must_have_a_row_per_time_and_one_kind_of_error_is_asked_for(model):
+    with pytest.raises(ValueError, match="observed must have 3 rows, one per time; got 2"):
+        model.predict(3, observed=TABLE[N_LEARNT : N_LEARNT + 2])
+    with pytest.raises(ValueError, match="return_std and return_cov must not both be True"):
+        model.predict(3, return_std=True, return_cov=True)
+    whole = TABLE[N_LEARNT : N_LEARNT + 2].copy()
+    whole.iloc[1, 2:] = np.nan
+    mean, covariance = model.predict(2, return_cov=True, observed=whole[NAMES[::-1]])
+    np.testing.assert_array_equal(mean.iloc[0], whole.iloc[0])
+    assert not covariance[0].any()
+    np.testing.assert_allclose(np.diag(covariance[1]) > 0, [False, False, True, True, True, True])
+
+
+def test_later_rows_are_told_from_those_that_were_seen(model):
+    assert model.is_later(TABLE[N_LEARNT - 2 : N_LEARNT + 2]).tolist() == [False, False, True, True]
+    assert model.is_later(Y[:3]).tolist() == [True, True, True]
+    ahead = model.times_ahead(3)
+    assert ahead.equals(INDEX[N_LEARNT : N_LEARNT + 3]) or list(ahead) == list(INDEX[N_LEARNT : N_LEARNT + 3])
+    counted = clone(QUICK).set_params(graph=None).fit(Y[:40, :2])
+    np.testing.assert_array_equal(counted.times_ahead(2), [40.0, 41.0])
 
 
 def test_samples_have_the_mean_and_the_covariance_of_forecasts(model):
@@ -176,6 +204,7 @@ def test_backtests_of_later_rows_go_on_from_the_last_one(model):
     found = model.backtest(later, horizons=(1, 3))
     assert found.horizons.tolist() == [1, 3]
     assert found.n_origins.tolist() == [20, 18]
+    assert model.backtest(later).horizons.tolist() == [1, 6]  # and 24, had they been more
     whole = model.backtest(TABLE, horizons=(1, 3))
     np.testing.assert_allclose(whole.rmse["model"], found.rmse["model"], rtol=1e-10)
     model._past = None  # as in a model from a file
@@ -186,6 +215,19 @@ def test_backtests_of_later_rows_go_on_from_the_last_one(model):
     mean, std = model.predict(3, return_std=True)
     np.testing.assert_allclose(found.forecasts[3][1][0], mean.iloc[2], rtol=1e-8)
     np.testing.assert_allclose(found.forecasts[3][2][0], std.iloc[2], rtol=1e-8)
+
+
+def test_backtests_of_rows_that_were_seen_begin_after_three_fifths(model):
+    found = model.backtest(TABLE[:N_LEARNT], horizons=[3, 1, 3, 500])
+    assert found.how == "rows that the model has seen"
+    assert (found.horizons.tolist(), found.n_origins.tolist()) == ([1, 3], [79, 77])  # from row 120 on
+    with pytest.raises(ValueError, match=r"horizons must have one of which there is a row to forecast; got \(20, 30\)"):
+        model.backtest(TABLE[N_LEARNT:], horizons=(20, 30))
+    with pytest.raises(ValueError, match=r"horizons must have one .* got \(1, 6, 24\)"):
+        model.backtest(TABLE[:2])
+    with pytest.raises(ValueError, match=r"Y must have at least two rows; got 1"):
+        model.backtest(TABLE[N_LEARNT : N_LEARNT + 1])
+    assert model.backtest(TABLE[:3]).n_origins.tolist() == [1]
 
 
 def test_the_summary_says_what_was_learnt_and_where_intervals_are_off(model):
@@ -221,6 +263,8 @@ def test_arrays_and_tables_of_other_libraries_say_the_same(model):
     assert found["when"].to_list() == [one.to_pydatetime() for one in INDEX[N_LEARNT : N_LEARNT + 2]]
     plain.set_output(predict="pandas")
     assert plain.predict(2).index.tolist() == [N_LEARNT, N_LEARNT + 1]
+    assert plain.predict(2).index.dtype.kind == "i"
+    assert plain.predict([N_LEARNT, N_LEARNT + 0.5]).index.tolist() == [N_LEARNT, N_LEARNT + 0.5]
     model.set_output(predict="numpy")
     assert isinstance(model.predict(2), np.ndarray)
     np.testing.assert_array_equal(plain.update(Y[N_LEARNT]).predict(1).index, [N_LEARNT + 1])
@@ -237,6 +281,8 @@ def test_exogenous_columns_move_forecasts():
         model.predict(1)
     with pytest.raises(ValueError, match=r"X must have 1 columns, as at fit; got 2"):
         model.predict(1, X=[[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"X must have shape \(n_steps, n_exogenous\) with n_steps = 2"):
+        model.predict(2, X=[[1.0]])
     assert model.update(values[119:], X[119:]).n_steps_ == 120
 
 
@@ -320,6 +366,11 @@ def test_one_node_and_no_graph_and_few_rows_will_do():
     mean, std = flat.predict(2, return_std=True)
     assert mean.shape == std.shape == (2,)
     assert flat.sample_y(2, 3).shape == (2, 3)
+    assert GraphGPForecaster().fit(Y[:8, :1]).n_steps_ == 8
+    with pytest.raises(ValueError, match="Y must have at least 8 rows to learn from; got 7"):
+        GraphGPForecaster().fit(Y[:7, :1])
+    with pytest.raises(ValueError, match="graph must have up to 5,000 nodes to forecast; got 5,001"):
+        GraphGPForecaster().fit(np.zeros((8, 5_001)))
     few = GraphGPForecaster(RING).fit(Y[:10])
     assert few.backtest_ is None
     assert few.predict(2).shape == (2, N_NODES)
@@ -366,6 +417,14 @@ def test_components_may_be_chosen(model):
     points, values, std = model.response(which="rate", return_std=True)
     assert values.shape == std.shape == (len(model.component_names_), len(points))
     assert (values > 0).all()
+    ends = np.array([0.0, 1.0])
+    np.testing.assert_array_equal(model.response(ends)[0], ends)
+    np.testing.assert_allclose(model.response(ends)[1][:, 0], model.response()[1][:, 0])  # of the constant
+    for wrong in ([-1e-9, 0.5], [0.5, 1 + 1e-9]):
+        with pytest.raises(ValueError, match="eigenvalues must lie between 0 and 1; got"):
+            model.response(wrong)
+    with pytest.raises(ValueError, match="the model must have one of the graph for a response"):
+        clone(QUICK).set_params(graph=None).fit(Y[:60]).response()
 
 
 def test_copies_of_nodes_are_found_and_said():
@@ -381,7 +440,8 @@ def test_copies_of_nodes_are_found_and_said():
         (lambda t: t[:4], ValueError, "Y must have at least 8 rows"),
         (lambda t: t.rename(columns={"a": "z"}), ValueError, "one column for each node of the graph"),
         (lambda t: t.set_axis([str(one) for one in t.index]), TypeError, "the index of Y must be numbers or dates"),
-        (lambda t: t.assign(a=np.nan), ValueError, r"a value in every column; got none in 'a'"),
+        (lambda t: t.assign(e=np.nan, b=np.nan), ValueError, r"a value in every column; got none in 'b', 'e'. Leave"),
+        (lambda t: t[NAMES[::-1]].assign(a=np.nan), ValueError, r"a value in every column; got none in 'a'. Leave"),
     ],
 )
 def test_wrong_rows_are_refused_with_what_to_do(change, error, message):
@@ -397,6 +457,10 @@ def test_times_before_the_last_row_are_refused(model):
         model.update(TABLE[N_LEARNT - 1 :])  # by the clock of the table, not that of UTC
     with pytest.raises(ValueError, match="times after the last row in increasing order"):
         model.predict(INDEX[:2])
+    with pytest.raises(ValueError, match=r"increasing order; got.* The last row is at 2021-10-05"):
+        model.predict(INDEX[[N_LEARNT, N_LEARNT + 2, N_LEARNT + 1]])
+    with pytest.raises(ValueError, match="times after the last row in increasing order"):
+        model.predict(INDEX[:0])
     with pytest.raises(ValueError, match="horizon must be an integer of at least 1"):
         model.predict(0)
 
@@ -467,6 +531,15 @@ def test_a_model_of_the_graph_moves_to_another_graph(model):
     assert mean.shape == (2, 9)
     np.testing.assert_allclose(std, std[0, 0])  # a ring looks the same from every node, and nothing was seen
     assert moved.n_steps_ == 0
+    before, after = model._model, moved._model
+    np.testing.assert_allclose(moved.scale_, np.sqrt(np.mean(model.scale_**2)))
+    np.testing.assert_allclose(after.mean.at(np.array([7.0])), before.mean.levels.mean())
+    (member,) = after.stack.members
+    power = before.stack.heaviest_on_graph.dynamics.powers[0]
+    frequencies = decompose(larger, power.laplacian, scaled=True).eigenvalues
+    np.testing.assert_allclose(member.process.powers[0], power.power(frequencies))
+    assert (after.recent.shape, bool(after.recent.any()), moved.backtest_) == ((3, 9), False, None)
+    assert not hasattr(moved, "innovations_")
     rows = moved.sample_y(30, 1)[:, :, 0]
     after = moved.update(rows)
     assert (after.predict(1, return_std=True)[1] < std[0]).all()

@@ -15,6 +15,7 @@ from spectralgp.forecasting.mean import (
     _best_penalty,
     _centre,
     _is_harmonic,
+    _seasons,
     candidate_seasons,
     learn_mean,
     natural_seasons,
@@ -36,6 +37,7 @@ from spectralgp.forecasting.stack import (
     Stack,
     Trials,
     _Forecasts,
+    _forecasts,
     _judged_at,
     as_correlations,
     densities_by_share,
@@ -198,7 +200,7 @@ def test_a_peak_is_where_the_parabola_through_logarithms_is_highest():
         assert _centre(np.exp(-0.3 * (bins - centre) ** 2), 10) == pytest.approx(centre, rel=1e-9)
     assert _centre(np.exp(-0.3 * (bins - 30.0) ** 2), 10) == 10.5  # no peak: no farther than half a bin
     assert _centre(np.exp(0.3 * (bins - 10.0) ** 2), 10) == 10.0  # a dip
-    assert (_centre(bins, 0), _centre(bins, 39)) == (0.0, 39.0)
+    assert _centre(bins, 39) == 39.0  # the last
 
 
 @pytest.mark.parametrize("k", [3, 9, 12, 30, 90])
@@ -207,6 +209,63 @@ def test_a_neighbourhood_is_of_frequencies_within_a_factor_or_of_eight_bins(k):
     low, high = min(int(k / 1.6), k - 8), max(int(np.ceil(1.6 * k)), k + 8)
     expected = [bin for bin in range(1, 100) if low <= bin <= high and abs(bin - k) > 2]
     assert _around(power, k).tolist() == expected
+
+
+def test_slopes_are_those_of_a_factor_of_three_not_of_less():
+    bins = np.r_[1.0, np.arange(1.0, 2_000.0)]
+    assert smoothness_slope(1 / bins) == pytest.approx(-1.0, abs=0.05)
+    at_the_end = np.maximum(bins / 1_000, 1.0) ** -8.0 / bins  # over a factor of two alone
+    assert -7.5 < smoothness_slope(at_the_end) < -4
+    between = np.clip(bins / 300, 1.0, 3.0) ** -5.0 / bins
+    assert smoothness_slope(between) == pytest.approx(-6.0, abs=0.3)
+    assert smoothness_slope(np.ones(4)) == 0.0
+
+
+def test_seasons_of_a_periodogram_are_wholes_of_the_strongest():
+    n_steps = 10_080
+    power = np.ones(n_steps // 2 + 1)
+    for period, height in {24: 1_000.0, 10: 500.0, 72: 200.0, 12: 90.0, 5.3: 9.0}.items():
+        power[round(n_steps / period)] = height
+    found = candidate_seasons(power, n_steps)  # 12 is half of 24, and 5.3 does not stand out
+    assert [one.period for one in found] == [24.0, 10.0, 72.0, 168.0]
+    assert found[-1] == week_about(found[0])
+    power[60] = 300.0  # which is not looked for twice
+    assert [one.period for one in candidate_seasons(power, n_steps)] == [24.0, 10.0, 168.0, 72.0]
+    for n_steps, periods in ((560, [24.0, 168.0]), (559, [24.0])):  # a week twice before the first block is judged
+        short = np.ones(n_steps // 2 + 1)
+        short[round(n_steps / 24)] = 100.0
+        found = [one.period for one in candidate_seasons(short, n_steps)]
+        np.testing.assert_allclose(found, periods, rtol=0.05)
+
+
+def test_peaks_are_ten_times_their_neighbourhood_and_there_three_times():
+    def found(heights, n_bins=401):
+        power = np.full(n_bins, 2.0)
+        for place, height in heights.items():
+            power[place] = height
+        return peaks(power, 800)
+
+    assert found({100: 20.0}) == [8.0]
+    assert found({100: 19.99}) == []
+    np.testing.assert_allclose(found({100: 30.0, 40: 50.0, 300: 40.0}), [20.0, 800 / 300, 8.0])  # the strongest first
+    assert found({2: 900.0}) == []
+    assert found({3: 900.0}) == [800 / 3]
+    assert found({100: 30.0, 102: 31.0}) == [800 / 102]  # one peak, with bins on either side that are its own
+    assert len(found({100: 30.0, 103: 31.0})) == 2
+    assert found({400: 30.0}) == [2.0]
+    several = {24: 1_000.0, 11: 900.0, 7.7: 800.0, 5.3: 700.0, 3.1: 600.0}
+    power = np.ones(5_041)
+    for period, height in several.items():
+        power[round(10_080 / period)] = height
+    chosen = [one.period for one in candidate_seasons(power, 10_080)]
+    np.testing.assert_allclose(chosen, [24.0, 11.0, 7.7, 5.3, 168.0], rtol=1e-3)  # four, and the week
+
+
+def test_two_weeks_of_days_are_tried_for_a_week():
+    clock = clock_of(as_times(np.datetime64("2020-01-01") + np.arange(14)))
+    for n_rows, names in ((14, ["week"]), (13, [])):
+        taken, tried = _seasons(clock, np.arange(float(n_rows)), noise(n_rows, 2), None, "auto")
+        assert (taken, [one.name for one in tried]) == ([], names)
 
 
 @pytest.mark.parametrize("slope", [-1.0, -2.5, -6.0])
@@ -294,6 +353,12 @@ def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has(
     assert isinstance(wave, Oscillator)
     assert wave.period == pytest.approx(9.3, rel=0.01)
     assert components_for(steps, waving, learn_mean(Numbers(), steps, waving, None, 9.3, None)) == usual
+    third = learn_mean(Numbers(), steps, waving, None, 3 * 9.3, None)  # of whose season the wave is a harmonic
+    assert components_for(steps, waving, third) == usual
+    many = rough + 5 * waves(800, 9.3) + 9 * waves(800, 21.7) + waves(800, 5.2)
+    *_, first, second = components_for(steps, many, nothing)
+    np.testing.assert_allclose(sorted([first.period, second.period]), [9.3, 21.7], rtol=0.02)
+    assert len(components_for(steps, many, nothing)) == 4
 
 
 def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
@@ -305,6 +370,13 @@ def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
     typical = np.median(deviations)
     np.testing.assert_allclose(scales, [*deviations[:2], 1e-3 * typical, max(deviations[3], typical)], rtol=1e-9)
     np.testing.assert_allclose(left, values / scales)
+    values[:, 0], values[8:, 1], values[7:, 3] = 0.0, np.nan, np.nan  # eight of one, seven of the other
+    deviations = np.sqrt(np.nanmean(values**2, axis=0))
+    typical = np.median(deviations[1:])  # of those that moved
+    scales = _units(Rows(steps, values, None), nothing)[1]
+    expected = [1e-3 * typical, max(deviations[1], 1e-3 * typical), 1e-3 * typical, max(deviations[3], typical)]
+    np.testing.assert_allclose(scales, expected, rtol=1e-9)
+    np.testing.assert_array_equal(_units(Rows(steps, np.zeros((40, 4)), None), nothing)[1], np.full(4, 1e-3))
 
 
 def test_forecasts_without_a_model_are_rows_before_with_the_deviations_of_changes():
@@ -350,10 +422,30 @@ def test_weights_take_the_better_model_and_average_equal_ones():
     assert weights_by_squares([[good]]).tolist() == [1.0]
 
 
+@pytest.mark.parametrize(
+    ("best", "expected"), [(0.3, 0.3), (0.1, 0.1), (0.05, 0.0), (0.12, 0.1), (0.5, 0.5), (1.0, 1.0)]
+)
+def test_weights_are_on_a_grid_of_twentieths_and_a_tenth_at_least(best, expected):
+    """Errors that have nothing in common have the least squares at weights that go as one over their squares."""
+    sizes = np.sqrt([1 - best, best])
+    errors = [np.array([[sizes[0], 0.0], [np.nan, 9.0]]), np.array([[0.0, sizes[1]], [5.0, np.nan]])]
+    np.testing.assert_allclose(weights_by_squares([errors]), [expected, 1 - expected], atol=1e-12)
+    other = [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])]
+    both = weights_by_squares([errors, other])
+    grid = np.arange(21) / 20
+    scores = np.log(np.maximum((grid * sizes[0]) ** 2 + ((1 - grid) * sizes[1]) ** 2, 1e-300))
+    scores = scores + np.log(grid**2 + (1 - grid) ** 2)
+    chosen = grid[np.argmin(scores)]
+    np.testing.assert_allclose(both[0], chosen if chosen >= 0.1 else 0.0)
+
+
 def test_last_rows_are_the_latest_first():
     values = np.arange(12.0).reshape(6, 2)
     np.testing.assert_array_equal(last_rows(values, np.array([4]))[0], [8, 9, 6, 7, 4, 5])
     np.testing.assert_array_equal(last_rows(values, np.array([0]))[0], [0, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(last_rows(values, np.array([-1, 2])), [[0] * 6, [4, 5, 2, 3, 0, 1]])
+    values[3, 1] = np.nan
+    np.testing.assert_array_equal(last_rows(values, np.array([3]))[0], [6, 0, 4, 5, 2, 3])
 
 
 def test_drift_is_ridge_regression_and_is_shrunk_where_there_is_none():
@@ -553,6 +645,32 @@ def test_values_that_are_not_there_are_not_judged(members, series):
         assert np.isfinite(one.scored.mean[~missing]).all()
 
 
+def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, series, monkeypatch):
+    steps = np.arange(float(N_ROWS))
+    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_DRIFTING", 2)
+    found = judged(members, steps, series, with_drift=True)
+    assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
+    assert {one.densities.shape for one in found.by_horizon} == {(2, len(SHARES))}
+    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_CORRELATED", 2)
+    found = judged(members, steps, series, with_drift=True)
+    assert {one.densities.shape for one in found.by_horizon} == {(0, len(SHARES))}
+    assert (found.spread, found.shares.tolist()) == (int(np.argmax(found.weights)), [0.0] * 4)
+    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_DRIFTING", 3)
+    assert [len(one.drift_gains) for one in judged(members, steps, series, with_drift=True).by_horizon] == [2] * 4
+
+
+def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_them(members, series, monkeypatch):
+    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_ORIGINS", 11)
+    found = _forecasts(members, np.arange(float(N_ROWS)), series, np.array([1, 3]))
+    assert found[0].origins.tolist() == list(range(8, 59, 5))
+    assert found[1].origins.tolist() == list(range(8, 57, 5))
+    np.testing.assert_array_equal(found[1].observed, series[found[1].origins + 3])
+    for most, n_rows, first in ((53, N_ROWS, 6), (500, 180, 9)):  # twice as many rows as lags, or a twentieth of all
+        monkeypatch.setattr("spectralgp.forecasting.stack.MOST_ORIGINS", most)
+        (every,) = _forecasts(members, np.arange(float(n_rows)), noise(n_rows, 3), np.array([1]))
+        assert every.origins.tolist() == list(range(first, n_rows - 1))
+
+
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
     alone = ModalProcess((Matern(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
     found = judged([Member("nodes", alone)], np.arange(60.0), series[:, :1], False)
@@ -610,6 +728,15 @@ def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series
         np.testing.assert_array_equal(found.variance([np.ones(3), np.full(3, np.nan)], horizon), np.ones(3))
         np.testing.assert_allclose(found.correlation(np.diag([1.0, 4.0, 9.0]), horizon), np.eye(3))
     assert found.heaviest_on_graph is None
+    assert (found.drift.shape, found.correlations.shape) == ((0, 9, 3), (0, 3, 3))
+
+
+def test_the_heaviest_on_the_graph_is_that_of_the_largest_weight_with_a_fit(members):
+    process, fits = members[0].process, [object(), object()]
+    several = (Member("nodes", process), Member("one", process, fits[0]), Member("other", process, fits[1]))
+    nothing = np.empty((0, 9, 3)), np.array([-1]), np.ones((1, 3)), np.zeros(1), np.empty((0, 3, 3))
+    for weights, expected in (([0.6, 0.1, 0.3], fits[1]), ([0.6, 0.3, 0.1], fits[0]), ([1.0, 0.0, 0.0], fits[0])):
+        assert Stack(several, np.array(weights), 0, np.ones(1), *nothing).heaviest_on_graph is expected
 
 
 def test_blocks_are_long_enough_for_their_horizons():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spectralgp.time import Matern, ModalProcess, Oscillator, completed_in_turn, rolling
+from spectralgp.time.process import _largest
 
 TOLERANCE = 1e-9  # of a dense covariance of all nodes and times
 SAME = 1e-10  # of the issue: updates against one pass
@@ -123,6 +124,19 @@ def test_rows_of_nan_are_skipped(process, times, values):
     same = found.updated(times[:1] + 30, holes[:1])
     assert same.time == found.time
     assert np.array_equal(same.state, found.state)
+    assert np.isnan(same.innovations).all()
+    assert same.innovations.shape == (1, N_NODES)
+
+
+@pytest.mark.parametrize("first", [0.0, -3.5, 1e9, 1e12])
+def test_a_process_begins_at_the_first_row_whenever_that_is(process, times, values, first):
+    moved = process.filtered(first + times, values)
+    np.testing.assert_allclose(moved.log_likelihood, process.filtered(times, values).log_likelihood, rtol=1e-9)
+    before = process.start(first + times[0])
+    assert before.time < first + times[0]
+    holed = np.where(np.arange(len(times))[:, None] == 0, np.array([np.nan, 1.0, 2.0]), values)
+    found = [process.filtered(start + times, holed).log_likelihood for start in (0.0, first)]
+    np.testing.assert_allclose(*found, rtol=1e-9)
 
 
 def test_rolling_origins_equal_forecasts_from_each(process, times, values):
@@ -137,9 +151,13 @@ def test_rolling_origins_equal_forecasts_from_each(process, times, values):
         assert error(variances[place], forecast.variance) < SAME
 
 
-def test_draws_have_the_law_of_the_forecast(process, times, values):
+@pytest.mark.parametrize("has_holes", [False, True])
+def test_draws_have_the_law_of_the_forecast(process, times, values, has_holes):
     n_samples = 4_000
+    if has_holes:  # in the last rows, so that much is open
+        values = np.where(np.arange(times.size)[:, None] >= times.size - 3, np.array([np.nan, np.nan, 1.0]), values)
     forecast = process.filtered(times, values).forecast(LATER)
+    assert bool(len(forecast.known.unknown)) == (has_holes and process.basis is not None)
     mean, covariance, _ = conditioned(process, times, values, LATER)
     draws = forecast.sample(n_samples, 3).reshape(n_samples, -1)
     deviations = draws - mean
@@ -203,6 +221,20 @@ def test_what_missing_values_leave_open_is_forgotten(process, times, holed):
     assert len(known.updated(later, rows).unknown) == 0
 
 
+def test_what_is_open_is_kept_by_its_largest_directions(monkeypatch):
+    random = np.random.default_rng(5)
+    directions, scales = random.standard_normal((7, 2, 4)), np.exp(random.standard_normal((2, 4)))
+    covariance = np.zeros((2, 2, 4))
+    covariance[0, 0], covariance[1, 1] = scales**2
+    flat = (directions / scales).reshape(7, -1)
+    values, vectors = np.linalg.eigh(flat.T @ flat)
+    for smallest, most, kept in ((0.0, 256, 7), (np.sqrt(values[-3]) * 1.001, 256, 2), (0.0, 3, 3), (1e9, 256, 0)):
+        monkeypatch.setattr("spectralgp.time.process.MOST_UNKNOWN", most)
+        found = (_largest(directions, covariance, smallest) / scales).reshape(kept, 8)
+        chosen = vectors[:, len(values) - kept :]
+        np.testing.assert_allclose(found.T @ found, (chosen * values[len(values) - kept :]) @ chosen.T, atol=1e-9)
+
+
 @pytest.mark.parametrize("smallest", [1e-10, 1e-3])
 def test_rolling_origins_with_holes_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
     monkeypatch.setattr("spectralgp.time.process.ROUGHLY_OPEN", smallest)
@@ -244,6 +276,7 @@ def test_no_forecast_and_no_completion_knows_of_later_rows(process, times, holed
         (lambda p, t, y: p.filtered(t, y).updated([19.5, 20.0], y[:2]), r"later than the last row, at 19.5; got 19.5"),
         (lambda p, t, y: p.filtered(t[[0, 1, 1]], y[:3]), r"times must increase; got 0.5 before 0.5"),
         (lambda p, t, y: rolling(p, t, y, [36], [1]), r"must point to rows of values; got row 37 of 37"),
+        (lambda p, t, y: rolling(p, t, y, [3, -1], [1]), r"must point to rows after the first one seen"),
         (lambda p, t, y: rolling(p, t, y, [3], [0]), r"must point to rows after the first one seen"),
     ],
 )

@@ -110,7 +110,7 @@ def test_what_is_filled_in_equals_a_kalman_smoother_over_all_nodes():
 
 
 def test_dynamics_are_learnt_from_series_with_holes():
-    n_nodes, times = 8, np.arange(2_500.0)
+    n_nodes, times = 6, np.arange(900.0)
     edges = [(node, (node + 1) % n_nodes) for node in range(n_nodes)] + [(0, 3)]
     spectrum = decompose(Graph.from_edges(edges), "combinatorial", scaled=True)
     power, rate = (1.2 - 0.8 * spectrum.eigenvalues) ** 2, (0.25 + 0.5 * spectrum.eigenvalues) ** 2
@@ -119,7 +119,7 @@ def test_dynamics_are_learnt_from_series_with_holes():
     values = Filter.of(space, Timeline.of(times)).drawn(random.standard_normal((times.size, n_nodes)))
     values = values @ spectrum.eigenvectors.T
     hidden = random.random(values.shape) < 0.1
-    hidden[300:400, 2] = hidden[900:1_100, 5] = True
+    hidden[100:150, 2] = hidden[400:500, 5] = True
     arguments = (Matern(0.5),), Polynomial(1), Polynomial(1)
     fit = learn_on_graph(spectrum, times, np.where(hidden, np.nan, values), *arguments)
     full = learn_on_graph(spectrum, times, values, *arguments)

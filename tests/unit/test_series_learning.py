@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from spectralgp import Diffusion, Graph, Polynomial, decompose
 from spectralgp.learning import Sqp
-from spectralgp.states import Filter, StateSpace, Timeline, information
-from spectralgp.time import Matern, Oscillator, learn_each, learn_on_graph
-from spectralgp.time.learning import RatePriors, SeriesObjective, _Search, dynamics_of
+from spectralgp.states import Filter, StateSpace, Timeline, evaluate, information
+from spectralgp.time import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph, learning
+from spectralgp.time.learning import RatePriors, SeriesObjective, _Holes, _Nodes, _Search, dynamics_of
 
 N_NODES = 8
 STANDARD_ERRORS = 5.0
@@ -36,6 +38,164 @@ def objective_of(spectrum, times, values, components, power, rate, residual):
     form = dynamics_of(spectrum, line, components, power, rate, residual)
     data = [np.ascontiguousarray(values @ spectrum.eigenvectors)]
     return SeriesObjective(form, spectrum, line, data, RatePriors.of(components, line))
+
+
+def test_rates_lie_between_one_over_the_step_and_one_over_the_span():
+    times = np.r_[0.0, 2.0, 4.0, 6.0, 80.0]  # steps of two, mostly
+    line, reach = Timeline.of(times), np.log(40.0)
+    found = RatePriors.of((Matern(0.5), Oscillator(3.0), Matern(1.5), Oscillator(50.0)), line)
+    slow, fast = 1 / 80, 1 / 2
+    # Matern processes at a third and two thirds of the way; oscillators keep their phase for five periods, or the span
+    centres = [np.log(fast) - reach / 3, np.log(1 / 15), np.log(fast) - 2 * reach / 3, np.log(slow)]
+    np.testing.assert_allclose(found.centres, centres, rtol=1e-12)
+    np.testing.assert_allclose(found.spreads, [reach / 3, 1.5, reach / 3, 1.5])
+    np.testing.assert_allclose(found.shifts, [reach, 0, reach, 0])
+    assert found.least == pytest.approx(0.01 / 80)
+    short = RatePriors.of((Matern(),), Timeline.of(np.array([0.0, 4.0, 8.0])))  # of which the range is below one
+    np.testing.assert_allclose([short.centres[0], short.spreads[0], short.shifts[0]], [-np.log(4) - 0.5, 1.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def objective(spectrum):
+    """Of values that are six times as large as usual, with a residual."""
+    values = 6 * np.random.default_rng(2).standard_normal((30, N_NODES))
+    forms = Polynomial(2), Polynomial(1), Polynomial(1)
+    return objective_of(spectrum, np.arange(30.0), values, (Matern(0.5), Oscillator(7.0)), *forms), values
+
+
+def test_searches_begin_with_constant_filters_that_share_the_variance(spectrum, objective):
+    objective, values = objective
+    variance, priors = np.mean(values**2), objective.priors
+    form = objective.form.with_theta(objective.start(0.25))
+    space, least = form.space(spectrum.eigenvalues), form.least_rate
+    np.testing.assert_allclose(space.powers, np.full((2, N_NODES), 0.8 * variance / 3), rtol=1e-9)
+    rates = np.exp(priors.centres + 0.25 * priors.shifts) + least
+    np.testing.assert_allclose(space.rates, np.tile(rates[:, None], N_NODES), rtol=1e-9)
+    np.testing.assert_allclose(space.own, (0.8 / 3 + 0.2) * variance, rtol=1e-9)
+    shares = np.array([0.8 / 3, 0.8 / 3, 0.8 / 3 + 0.2])
+    np.testing.assert_allclose(form.shares(spectrum), shares, rtol=1e-9)
+    np.testing.assert_allclose(objective.bounds[-1], np.log([1e-6 * variance, 10 * variance]))
+    assert objective.parameter_names == (
+        *(f"power {n}: chebyshev[{k}]" for n in range(2) for k in range(3)),
+        *(f"rate 0: chebyshev[{k}]" for k in range(2)),
+        "rate 1: amplitude",
+        *(f"residual: chebyshev[{k}]" for k in range(2)),
+        "noise_variance",
+    )
+    assert objective.size == values.size
+
+
+def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objective):
+    objective, _ = objective
+    random = np.random.default_rng(1)
+    x = objective.start(0.1) + 0.2 * random.standard_normal(objective.units.size) * objective.units
+    eigenvalues, step = spectrum.eigenvalues, 1e-6 * objective.units
+
+    def local(x):
+        space = objective.form.with_theta(x).space(eigenvalues)
+        return np.vstack([space.powers, space.rates, space.own])
+
+    jacobian = np.stack([(local(x + move) - local(x - move)) / (2 * move.sum()) for move in np.diag(step)], axis=-1)
+    form = objective.form.with_theta(x)
+    curvature = information(form.space(eigenvalues), objective.timeline)
+    expected = np.einsum("aji,abj,bjk->ik", jacobian, curvature, jacobian)
+    n, deviation = len(form.components), np.log(form.noise_variance / (0.1 * objective.variance))
+    for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
+        is_rate = n <= number < 2 * n
+        least = form.least_rate if is_rate else form.noise_variance
+        expected[place, place] += kernel.log_prior_precision(spectrum, least)
+        if is_rate:
+            mean, spread = local(x)[number].mean(), objective.priors.spreads[number - n]
+            slope = jacobian[number].mean(axis=0)[place] / (mean * spread)
+            expected[place, place] += np.outer(slope, slope)
+    expected[-1, -1] += 4 / 3 if deviation > 0 else 0.125 * N_NODES / np.hypot(1, deviation) ** 3
+    values, vectors = np.linalg.eigh(expected * np.outer(objective.units, objective.units))
+    vectors = vectors / objective.units[:, None]
+    expected = (vectors * np.maximum(values, 1.0)) @ vectors.T  # in units of parameters at least one
+    assert relative(objective.precision(x), expected) < 1e-6
+
+
+def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
+    line, components = Timeline.of(np.arange(30.0)), (Matern(0.5), Oscillator(7.0))
+    form = dynamics_of(spectrum, line, components, Polynomial(2), Polynomial(3), Polynomial(1))
+    path = form.path()
+    sizes = [[kernel.theta.size for kernel in one.kernels] for one in path]
+    lengths = [len(kernel.path()) for kernel in form.kernels]
+    powers, rates = [*lengths[:2], lengths[4]], lengths[2:4]
+    assert len(path) == max(powers) + max(rates) - 1
+    assert sizes[0] == [kernel.path()[0].theta.size for kernel in form.kernels]
+    assert sizes[-1] == [kernel.theta.size for kernel in form.kernels]
+    at_rates = len(path) - max(rates)  # the last form whose rates have not grown
+    assert [one[2:4] for one in sizes[: at_rates + 1]] == [sizes[0][2:4]] * (at_rates + 1)
+    assert sizes[at_rates][:2] + sizes[at_rates][4:] == sizes[-1][:2] + sizes[-1][4:]
+    random = np.random.default_rng(0)
+    for simpler, larger in pairwise(path):
+        at = simpler.with_theta(random.uniform(0.3, 0.9, simpler.theta.size))
+        grown = larger.grown_from(at)
+        assert [kernel.theta.size for kernel in grown.kernels] == [kernel.theta.size for kernel in larger.kernels]
+        for part in ("powers", "rates", "own"):
+            one, other = (getattr(form.space(spectrum.eigenvalues), part) for form in (at, grown))
+            np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def nodes_alone(*components):
+    line = Timeline.of(np.arange(60.0))
+    values = np.random.default_rng(4).standard_normal((60, 3)).cumsum(axis=0) * [0.2, 1.0, 5.0]
+    return _Nodes(line, components, RatePriors.of(components, line), np.mean(values**2, axis=0)), values
+
+
+def test_nodes_on_their_own_end_at_the_highest_log_posterior(monkeypatch):
+    nodes, values = nodes_alone(Matern(0.5), Oscillator(9.0))
+    calls = []
+    monkeypatch.setattr(learning, "evaluate", lambda *given: calls.append(1) or evaluate(*given))
+    variances, priors = nodes.mean_squares, nodes.priors
+    centre = nodes.start(0.0)
+    np.testing.assert_allclose(np.exp(centre[:2]), np.tile(0.4 * variances, (2, 1)))
+    np.testing.assert_allclose(np.exp(centre[4]), 0.2 * variances)
+    np.testing.assert_allclose(centre[2:4], np.tile(priors.centres[:, None], 3))
+    moved = nodes.start(0.25) - centre
+    np.testing.assert_allclose(moved[2:4], np.tile(0.25 * priors.shifts[:, None], 3), atol=1e-12)
+
+    def posterior(x):
+        filtered = Filter.of(nodes.space(x), nodes.timeline)
+        precisions = np.r_[0.02, 0.02, priors.spreads**-2.0, 0.02]
+        return filtered.log_likelihoods(filtered.innovations(values)[0]) - 0.5 * precisions @ (x - centre) ** 2
+
+    x, value = nodes.scored([values], centre)
+    assert 15 < len(calls) < 32
+    np.testing.assert_allclose(value, posterior(x), rtol=1e-9)
+    assert np.all(value > posterior(centre))
+    for place in range(5):
+        for sign in (-1, 1):
+            shift = np.zeros(x.shape)
+            shift[place] = sign * 0.5
+            assert np.all(posterior(x + shift) < value)
+    highest = posterior(nodes.learnt([values]))
+    tried = [nodes.scored([values], nodes.start(shift))[1] for shift in (0.0, 0.25, -0.25)]
+    np.testing.assert_allclose(highest, np.max(tried, axis=0), rtol=1e-12)
+
+
+def test_nodes_go_on_from_what_was_learnt_of_other_rows():
+    nodes, _ = nodes_alone(Matern(0.5))
+    least = nodes.priors.least
+    rates = np.array([[0.3, 1.2 * least, 0.5 * least]])
+    process = ModalProcess((Matern(0.5),), np.array([[1.0, 2.0, 3.0]]), rates, np.array([0.1, 0.2, 0.3]), None)
+    again = nodes.process(nodes.logarithms(process))
+    np.testing.assert_allclose(again.powers, process.powers)
+    np.testing.assert_allclose(again.own, process.own)
+    np.testing.assert_allclose(again.rates, [[0.3, 2 * least, 2 * least]])  # slower ones as slow as can be told
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "n_missing", "n_draws"), [(100, 1, 2), (100, 25, 2), (100, 100, 8), (100, 101, 9), (1, 3, 24)]
+)
+def test_draws_are_as_many_as_values_are_missing(monkeypatch, n_steps, n_missing, n_draws):
+    """Thirty-two times the share, of a million values at most, and two at least."""
+    values = np.zeros((n_steps, 4))
+    values.ravel()[:n_missing] = np.nan
+    assert _Holes(np.arange(float(n_steps)), values).n_draws == n_draws
+    monkeypatch.setattr("spectralgp.time.learning.MOST_DRAWN", 5 * values.size + 1)
+    assert _Holes(np.arange(float(n_steps)), values).n_draws == min(n_draws, 5)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +262,17 @@ def test_powers_and_rates_are_recovered(spectrum):
     assert np.all(np.abs(np.log(fit.process.powers[0] / power)) < STANDARD_ERRORS * spread_power[0])
     assert np.all(np.abs(np.log(fit.process.rates[0] / rate)) < STANDARD_ERRORS * spread_rate[0])
     assert np.max(spread_rate) < 0.3
+    dynamics, step = fit.dynamics, 1e-6 * np.abs(fit.dynamics.theta)
+    covariance = np.linalg.inv(fit.precision)
+    for part, spread in (("powers", spread_power), ("rates", spread_rate)):  # by differences of logarithms
+        ends = [
+            [getattr(dynamics.with_theta(dynamics.theta + sign * move).space(frequencies), part)[0] for sign in (-1, 1)]
+            for move in np.diag(step)
+        ]
+        slopes = np.array([np.log(high / low) for low, high in ends]) / (2 * step[:, None])
+        place = dynamics.places[0 if part == "powers" else 1]
+        own = np.einsum("aj,ab,bj->j", slopes[place], covariance[place, place], slopes[place])
+        np.testing.assert_allclose(spread[0], np.sqrt(own), rtol=1e-4)
     separable = learn_on_graph(spectrum, times, values, (Matern(0.5),), Polynomial(1))
     assert np.ptp(separable.process.rates) == 0
     assert separable.log_likelihood < fit.log_likelihood - 100
@@ -196,6 +367,34 @@ def test_what_cannot_be_learnt_is_said(spectrum, ask, message):
     times = np.arange(10.0)
     with pytest.raises(ValueError, match=message):
         ask(spectrum, times, np.random.default_rng(0).standard_normal((10, N_NODES)))
+
+
+def test_nodes_with_holes_are_completed_under_what_was_learnt_before(monkeypatch):
+    """Six times, by solves that go on from the last ones; once from several starts, unless something is known."""
+    values = np.random.default_rng(4).standard_normal((60, 2)).cumsum(axis=0) * [0.2, 1.0]
+    values[[3, 40], [1, 0]] = np.nan
+    completed, searched, times = [], [], np.arange(60.0)
+
+    def counted(process, at, rows, n_draws, before, tolerance):
+        completed.append((process, before))
+        return complete(process, at, rows, n_draws, before, tolerance)
+
+    monkeypatch.setattr(learning, "complete", counted)
+    several = _Nodes.learnt
+    monkeypatch.setattr(_Nodes, "learnt", lambda self, sets: searched.append(len(sets)) or several(self, sets))
+    found = learn_each(times, values, (Matern(0.5),))
+    assert (len(completed), searched) == (6, [3])  # with two draws
+    assert [before is None for _, before in completed] == [True] + 5 * [False]
+    rates = np.array([process.rates for process, _ in completed])
+    assert np.abs(np.log(found.rates / rates[-1])).max() < 0.2 * np.abs(np.log(rates[1] / rates[0])).max()
+    learn_each(times, values, (Matern(0.5),), start=found)
+    assert (len(completed), len(searched)) == (12, 1)
+    np.testing.assert_allclose(completed[6][0].rates, found.rates, rtol=1e-9)
+
+
+def test_three_rows_are_enough_to_learn_from():
+    found = learn_each(np.arange(4.0), np.array([[1.0, 2.0], [np.nan, np.nan], [0.5, 0.0], [-1.0, 3.0]]), (Matern(),))
+    assert np.isfinite([found.powers, found.rates]).all()
 
 
 @pytest.mark.parametrize(

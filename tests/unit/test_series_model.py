@@ -11,22 +11,29 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from spectralgp.forecasting.backtests import Scored, scored
-from spectralgp.forecasting.mean import learn_mean
+from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
+from spectralgp.forecasting.mean import Season, learn_mean
 from spectralgp.forecasting.model import (
     Rows,
     SeriesModel,
+    _block_scores,
     backtested,
     backtested_after,
+    imputed,
     innovations,
+    interpolated,
     joined,
+    learn_series,
     one_step,
     paths,
+    season_rows,
+    summary_of,
 )
-from spectralgp.forecasting.stack import Member, Stack
+from spectralgp.forecasting.stack import AtHorizon, Judged, Member, Stack, Trials
 from spectralgp.forecasting.times import Numbers
-from spectralgp.states import Matern
-from spectralgp.time import ModalProcess
+from spectralgp.graphs import Graph
+from spectralgp.states import Matern, Oscillator
+from spectralgp.time import ModalProcess, complete, learn_each
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3
@@ -222,6 +229,159 @@ def test_paths_have_the_means_and_covariances_of_their_rows(model):
     # rows are those of one path: the second goes with the first as the member's do
     whole = np.cov(drawn[:, 0, 0], drawn[:, 1, 0])
     assert whole[0, 1] > 0.1 * np.sqrt(whole[0, 0] * whole[1, 1])
+
+
+def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
+    everything, cut = rows(0, N_ROWS), 18
+    seen = [Scored(np.array([20, 25]), OWN[[20, 25]], OWN[[20, 25]] + 0.3, np.full((2, 3), 0.7)), None]
+    said = tuple(AtHorizon(None, (), 1.0, np.zeros((2, 1)), one) for one in seen)
+    trials = Trials(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)))
+    found = _block_scores(everything, model.mean, SCALES, Judged(trials, WEIGHTS, 0, SHARES, said), cut)
+    assert (found.horizons.tolist(), found.n_origins.tolist()) == ([2], [2])
+    observed = everything.values[[20, 25]]
+    expected = [observed, observed + 0.3 * SCALES, np.tile(0.7 * SCALES, (2, 1))]
+    np.testing.assert_allclose(found.forecasts[2], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.node_rmse[0], 0.3 * SCALES)
+    changes = np.sqrt(np.mean((everything.values[2:cut] - everything.values[: cut - 2]) ** 2, axis=0))
+    again = np.mean(crps_of(observed, everything.values[[18, 23]], changes))
+    assert found.crps["persistence"][0] == pytest.approx(again, rel=1e-6)
+    nothing = Judged(trials, WEIGHTS, 0, SHARES, (said[1], said[1]))
+    assert _block_scores(everything, model.mean, SCALES, nothing, cut) is None
+
+
+def test_the_season_of_naive_forecasts_is_the_longest_if_it_was_there_twice(model):
+    seasonal = replace(model.mean, seasons=(Season("", 7.0, (1,)), Season("day", 11.6, (1, 2))))
+    assert [season_rows(seasonal, n_before) for n_before in (23, 24, 99)] == [None, 12, 12]
+    assert season_rows(model.mean, 99) is None
+
+
+def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
+    holed = rows(0, N_ROWS)
+    holed.values[12, 1] = holed.values[20] = np.nan
+    values, variances = imputed(model, holed, 400)
+    missing = np.isnan(holed.values)
+    np.testing.assert_array_equal(values[~missing], holed.values[~missing])
+    assert not variances[~missing].any()
+    fitted = tuple(replace(one, fit=fit) for one, fit in zip(model.stack.members, (None, object()), strict=True))
+    for members, process in ((model.stack.members, processes()[0]), (fitted, processes()[1])):
+        chosen = replace(model, stack=replace(model.stack, members=members))
+        own = complete(process, holed.steps, model.in_units(holed), 400)
+        values, variances = imputed(chosen, holed, 400)
+        np.testing.assert_allclose(values[missing], (LEVELS + SCALES * own.mean)[missing], rtol=1e-6)
+        np.testing.assert_allclose(variances[missing], (SCALES**2 * own.variance)[missing], rtol=1e-6)
+
+
+def test_a_summary_has_the_mean_the_members_and_what_blocks_said(model):
+    graph = Graph.from_edges([(0, 1), (1, 2)])
+    trials = Trials(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
+    seasonal = replace(model.mean, seasons=(Season("day", 24.0, (1, 2)), Season("", 7.5, (1,))))
+    told = replace(model, mean=seasonal, trials=trials, notes=("odd rows",))
+    assert summary_of(told, None, graph).split("\n") == [
+        "30 steps on 3 nodes and 2 edges.",
+        "Note: odd rows.",
+        "  mean:     levels of nodes; seasons: day (2 waves), 7.5 steps (1 waves); exogenous columns: none",
+        "  weights:  graph 0.70, nodes on their own 0.30",
+        "",
+        "graph, weight 0.70:",
+        "  Matern 3/2: 82% of the variance, time scale 3.3 steps",
+        "  each value for itself: 18% of the variance",
+        "",
+        "nodes, weight 0.30:",
+        "  Matern 1/2: 85% of the variance, time scale 1.7 steps",
+        "  each value for itself: 15% of the variance",
+        "",
+        "  drift:    errors regressed on the last rows at 1 steps",
+        "  nodes:    errors are correlated as by graph; 0% of it from past errors at one step",
+        "  backtest: none, for lack of rows; intervals are those of the model",
+    ]
+    first, second = model.stack.members
+    uneven = replace(second.process, components=(Oscillator(6.28318),), rates=np.array([[0.5, 0.26, 0.25]]))
+    members, nothing = (first, replace(second, process=uneven)), np.empty((0, 3, 3))
+    weights, still = np.array([0.0, 1.0]), np.array([-1, -1, -1])
+    stack = replace(model.stack, members=members, weights=weights, correlations=nothing, drifting=still)
+    scores = {"model": np.ones(1), "persistence": np.full(1, 0.5)}
+    ones = np.ones(1)
+    backtest = Backtest(np.array([2]), np.array([9]), scores, scores, 0.5 * ones, ones, ones[:, None], "by hand")
+    exogenous = replace(model.mean, x_center=np.zeros(2))
+    found = summary_of(replace(model, stack=stack, mean=exogenous), backtest, Graph.edgeless(1)).split("\n")
+    assert found[:2] == [
+        "30 steps on 1 node and 0 edges.",
+        "  mean:     levels of nodes; seasons: none; exogenous columns: 2",
+    ]
+    assert found[2:9] == [
+        "",
+        "nodes, weight 1.00:",
+        "  oscillator of 6.283 steps: 85% of the variance, time scale 2 to 4 steps",
+        "  each value for itself: 15% of the variance",
+        "",
+        "  drift:    none that gained 5%",
+        "  nodes:    errors are correlated as by graph",
+    ]
+    assert found[9:11] == ["", "Backtest, by hand:"]
+    assert found[-2:] == [
+        "  90% intervals 2 steps ahead covered 50.0% of what came: too narrow, and wider by now.",
+        "  persistence had the smaller error 2 steps ahead.",
+    ]
+
+
+def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
+    """But for the mean and the states, which are of all; models that are compared are learnt from fewer."""
+    steps = np.arange(130.0)
+    values = 5 + np.cumsum(np.random.default_rng(1).standard_normal((130, 2)), axis=0) * [1.0, 3.0]
+    values[128, 1] = np.nan
+    choices = {"components": (Matern(0.5),), "seasons": None, "calendar": None, "residual": None, "drift": None}
+
+    def learnt(n_rows, notes=()):
+        own = Rows(steps[:n_rows], values[:n_rows], None)
+        return learn_series(Graph.edgeless(2), Numbers(), own, **choices, notes=notes)[0]
+
+    for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 61}.items():
+        monkeypatch.setattr(f"spectralgp.forecasting.model.{name}", value)
+    found = learnt(130, ("odd rows",))
+    assert found.notes == (
+        "odd rows",
+        "all but the mean is learnt from the last 100 rows",
+        "models that are compared are learnt from 30 of these",
+    )
+    assert (found.n_steps, found.last) == (130, 129.0)
+    np.testing.assert_allclose(found.mean.levels, np.nanmean(values, axis=0))
+    own = found.in_units(Rows(steps, values, None))
+    np.testing.assert_allclose(found.scales, np.sqrt(np.nanmean((values - found.mean.levels) ** 2, axis=0)))
+    (member,) = found.stack.members
+    earlier = learn_each(steps[-70:-40], interpolated(steps, own)[-70:-40], (Matern(0.5),))
+    expected = learn_each(steps[-100:], own[-100:], (Matern(0.5),), start=earlier)
+    np.testing.assert_allclose(member.process.rates, expected.rates, rtol=0.02)
+    whole = member.process.filtered(steps, own, 1e-3)
+    np.testing.assert_allclose(found.states[0].state, whole.state, rtol=1e-9)
+    np.testing.assert_allclose(found.recent[[0, 2]], own[[129, 127]], rtol=1e-9)
+    np.testing.assert_allclose(found.recent[1, 0], own[128, 0])
+    before = member.process.filtered(steps[:128], own[:128]).forecast([128.0])
+    np.testing.assert_allclose(found.recent[1, 1], before.mean[0, 1], rtol=1e-2)  # what was forecast of it
+    monkeypatch.setattr("spectralgp.forecasting.model.COMPARED_VALUES", 121)
+    assert learnt(100).notes == ()
+
+
+def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():
+    scores = {"model": np.array([1.0, 2.0, 3.0]), "persistence": np.array([0.9, 2.0, 2.5])}
+    coverage = np.array([0.859, 0.86, 0.945])
+    nothing = np.full(3, np.nan)
+    found = Backtest(
+        np.array([1, 6, 24]), np.full(3, 9), scores, scores, coverage, nothing, nothing[:, None], "by hand"
+    )
+    assert found.miscovered == [(1, 0.859), (24, 0.945)]
+    assert coverage_words(found) == [
+        "90% intervals 1 step ahead covered 85.9% of what came: too narrow, and wider by now.",
+        "90% intervals 24 steps ahead covered 94.5% of what came: too wide.",
+    ]
+    assert rival_words(found) == ["persistence had the smaller error 1 and 24 steps ahead."]
+    assert [listed(one) for one in ([3], [3, 4], [3, 4, 5])] == ["3", "3 and 4", "3, 4 and 5"]
+    assert str(found).split("\n") == [
+        "Backtest, by hand:",
+        "steps  rmse  persistence  crps  coverage",
+        "    1     1          0.9     1      0.86",
+        "    6     2            2     2      0.86",
+        "   24     3          2.5     3      0.94",
+    ]
 
 
 def test_scores_of_what_was_not_observed_are_not_numbers():

@@ -66,7 +66,7 @@ def error(found, expected):
 @pytest.fixture(params=["compiled", "plain"])
 def engine(request, monkeypatch):
     if request.param == "plain":
-        monkeypatch.setattr(filters, "_compiled", lambda: None)
+        monkeypatch.setattr(filters, "_loops", lambda: plain)
     else:
         pytest.importorskip("numba")
     return request.param
@@ -125,7 +125,7 @@ def test_slopes_equal_differences(name, spacing, engine):
 @every
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
 def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeypatch):
-    space, times, values = case(name, spacing, n_steps=1_000)
+    space, times, values = case(name, spacing, n_steps={"even": 400, "gaps": 1_000}[spacing])
     line = Timeline.of(times)
 
     def answers():
@@ -164,15 +164,13 @@ def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
     line = Timeline.of(times)
 
     with monkeypatch.context() as patch:
-        patch.setattr(filters, "_compiled", lambda: None)
+        patch.setattr(filters, "_loops", lambda: plain)
         plainly = answers(space, line, values)
     with monkeypatch.context() as patch:
         patch.setattr(filters, "STEADY", 1e-3)
         steadily = answers(space, line, values)
     for one in ("gains", "forward", "backward", "scores", "informations", "products"):
         monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
-    monkeypatch.setattr(loops, "FEWEST_ROWS", 2)  # so that tables have to grow
-    monkeypatch.setattr(loops, "FIRST_NUMBERS", 1)
     for expected, steady in ((plainly, filters.STEADY), (steadily, 1e-3)):
         monkeypatch.setattr(filters, "STEADY", steady)
         for one, other in zip(answers(space, line, values), expected, strict=True):
@@ -187,7 +185,7 @@ def test_numpy_equals_numba(name, spacing, monkeypatch):
     line = Timeline.of(times)
 
     compiled = answers(space, line, values)
-    monkeypatch.setattr(filters, "_compiled", lambda: None)
+    monkeypatch.setattr(filters, "_loops", lambda: plain)
     for one, other in zip(answers(space, line, values), compiled, strict=True):
         assert error(one, other) < SAME
 
@@ -200,6 +198,135 @@ def test_lots_of_modes_change_nothing(monkeypatch):
     assert len(list(filters.lots(space, line))) == 3
     for one, other in zip(evaluate(space, line, [values]), whole, strict=True):
         assert error(one, other) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "tolerance", "expected"),
+    [
+        (1.0, np.inf, 1.0, True),  # of one change alone: nothing is taken to come
+        (1.0, np.inf, 0.9, False),
+        (0.5, 1.0, 0.999, False),  # halved each time, so that as much again is to come
+        (0.5, 1.0, 1.0, True),
+        (2.0, 1.0, 199.0, False),  # growing: a hundred times as much
+        (2.0, 1.0, 201.0, True),
+        (0.0, 0.0, 0.0, True),
+        (1.0, 0.0, 0.9, False),
+    ],
+)
+def test_changes_have_settled_when_those_to_come_add_up_to_little(change, before, tolerance, expected):
+    assert plain.has_settled(change, before, tolerance) is expected
+
+
+@pytest.mark.parametrize("kind", ["loops", "plain"])
+def test_steps_that_repeat_are_taken_at_once(kind, monkeypatch):
+    """Steps whose gains have settled have one row; those whose information has settled too are one step back."""
+    loops, n_steps = pytest.importorskip("spectralgp.states.loops"), 300
+    taken, name = [], {"loops": "_multiply_matrix", "plain": "written_out"}[kind]
+    module = {"loops": loops, "plain": plain}[kind]
+    counted = getattr(module, name)
+    for one in ("gains", "forward", "informations"):
+        monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
+    monkeypatch.setattr(filters, "_loops", lambda: module)
+    space = case("1/2", "even", n_modes=1)[0]
+    found = Filter.of(space, Timeline.of(np.arange(n_steps) / 2.0))
+    n_rows = len(found.table.gains)
+    assert n_rows < 60
+    monkeypatch.setattr(module, name, lambda *given: taken.append(1) or counted(*given))
+    found.inverse_diagonal()
+    assert n_rows < len(taken) < 2.5 * n_rows
+
+
+def test_a_table_has_a_row_per_step_until_it_is_steady_and_again_after_a_gap():
+    space = case("1/2", "even")[0]
+    times = np.delete(np.arange(300.0), [150])
+    found = Filter.of(space, Timeline.of(times))
+    index = found.table.row_of
+    n_first = int(np.argmax(np.diff(index) == 0)) + 1
+    assert index[:n_first].tolist() == list(range(n_first))
+    assert set(index[n_first:150].tolist()) == {n_first - 1}
+    assert index[150] == n_first  # after the gap
+    assert len(found.table.gains) == len(found.table.variances) == index.max() + 1
+    assert len(found.table.filtered) == 1
+    kept = Filter.of(space, Timeline.of(times), keeps_covariances=True)
+    assert len(kept.table.filtered) == index.max() + 1
+    np.testing.assert_allclose(kept.table.filtered[-1], found.table.filtered[0], rtol=1e-12)
+    np.testing.assert_array_equal(found.variances, found.table.variances[index])
+
+
+@pytest.mark.parametrize(
+    ("times", "numbers"),
+    [
+        # of two states: five numbers per step, four matrices per gap, and one per step where gaps differ
+        (np.arange(100.0), 100 * 5 + 4 * 4),
+        (np.r_[np.arange(99.0), 120.0], 100 * (5 + 4) + 2 * 4 * 4),
+    ],
+)
+def test_lots_of_modes_hold_a_bounded_number_of_values(times, numbers, monkeypatch):
+    space = case("3/2", "even", n_modes=50)[0]
+    for length in (9, 20):
+        monkeypatch.setattr(filters, "MOST_NUMBERS", length * numbers)
+        found = list(filters.lots(space, Timeline.of(times)))
+        assert [one.start for one in found] == list(range(0, 50, length))
+        assert {one.stop - one.start for one in found} == {length}
+        monkeypatch.setattr(filters, "MOST_NUMBERS", length * numbers - 1)
+        assert next(filters.lots(space, Timeline.of(times))).stop == max(length - 1, 8)
+
+
+def test_frequencies_stand_for_all_values_and_lie_on_both_sides_of_periods():
+    space = StateSpace((Matern(), Oscillator(12.0, 2)), np.ones((2, 1)), np.ones((2, 1)), np.ones(1))
+    n_steps, gap = 400, 0.5
+    drifting = StateSpace((Matern(),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    np.testing.assert_allclose(filters.frequencies(drifting, gap, n_steps)[0], np.geomspace(np.pi / 400, np.pi, 96))
+    angles, counts = filters.frequencies(space, gap, n_steps)
+    assert np.all(np.diff(angles) > 0)
+    assert counts.sum() == pytest.approx(n_steps)
+    assert np.all(counts > 0)
+    edges = np.concatenate([[0.0], 0.5 * (angles[1:] + angles[:-1]), [np.pi]])
+    np.testing.assert_allclose(counts, n_steps * np.diff(edges) / np.pi)
+    assert (angles[0], angles[-1]) == (pytest.approx(np.pi / n_steps / 4, rel=4), np.pi)
+    for harmonic in (1, 2):
+        at = 2 * np.pi * harmonic * gap / 12
+        for distance in np.geomspace(np.pi / n_steps / 2, 0.3, 10):
+            for place in (at - distance, at + distance):
+                assert np.min(np.abs(angles - np.clip(abs(place), np.pi / n_steps / 4, None))) < 1e-12
+
+
+@every
+def test_slopes_of_the_spectral_density_equal_differences_of_a_sum_over_lags(name):
+    space, gap = case(name, "even", n_modes=2)[0], 0.7
+    angles, lags = np.array([0.05, 0.4, 1.3, np.pi]), np.arange(1, 4_000)
+
+    def log_density(powers, rates, own):
+        found = np.empty((angles.size, 2))
+        for mode in range(2):
+            parts = zip(space.components, powers[:, mode], rates[:, mode], strict=True)
+            shared = [power * correlation(one, np.r_[0, lags] * gap, rate) for one, power, rate in parts]
+            total = np.sum(shared, axis=0)
+            found[:, mode] = own[mode] + total[0] + 2 * np.cos(np.outer(angles, lags)) @ total[1:]
+        return np.log(found)
+
+    found = filters.log_density_slopes(space, gap, angles)
+    parts, place = (space.powers, space.rates, space.own), 0
+    for number, part in enumerate(parts):
+        for at in np.ndindex(part.shape[:-1]):
+            ends = []
+            for sign in (-1, 1):
+                moved = [one.copy() for one in parts]
+                moved[number][at] *= 1 + sign * 1e-5
+                ends.append(log_density(*moved))
+            np.testing.assert_allclose(found[place], (ends[1] - ends[0]) / (2e-5 * part[at]), rtol=1e-5, atol=1e-7)
+            place += 1
+    assert place == len(found)
+
+
+def test_gaps_are_told_apart_and_the_common_one_is_known():
+    line = Timeline.of(np.array([3.0, 5.0, 5.5, 7.5, 9.5, 10.0]))
+    np.testing.assert_allclose(line.gaps, [0.5, 2.0])
+    assert line.which.tolist() == [1, 1, 0, 1, 1, 0]  # that before the first is of no consequence
+    assert line.common == 1
+    alone = Timeline.of(np.array([4.0]))
+    assert (alone.gaps.tolist(), alone.which.tolist(), alone.common) == ([1.0], [0], 0)
+    assert Timeline.of(np.array([1.0, 1.0])).gaps.tolist() == [0.0]  # two values at one time
 
 
 def test_gaps_that_differ_by_rounding_are_one():

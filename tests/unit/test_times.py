@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.forecasting.times import Calendar, Numbers, as_times, clock_of, order_of, timed_rows
+from spectralgp.forecasting.times import (
+    Calendar,
+    Numbers,
+    as_times,
+    clock_of,
+    moments,
+    offsets,
+    order_of,
+    shown,
+    time_labels,
+    timed_rows,
+)
 
 BERLIN = "Europe/Berlin"
 INDEXES = {
@@ -64,6 +76,82 @@ def test_seasons_follow_the_local_clock():
     np.testing.assert_allclose(np.floor(passed["year"] % 1 * 365 + 1e-6), index.day_of_year - 1)
 
 
+@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Lord_Howe", "UTC-11:30", None])
+@pytest.mark.parametrize("start", ["2018-03-10", "2018-03-24", "2018-03-31", "2018-10-06", "2018-10-27", "2018-11-03"])
+def test_moments_are_those_at_which_a_clock_shows_times(zone, start):
+    """The first of two where it went back; where it leapt, as if it had gone on: Python's own rules."""
+    fixed = datetime.timezone(-datetime.timedelta(hours=11, minutes=30))
+    own = {"UTC-11:30": fixed, None: datetime.UTC}.get(zone) or zoneinfo.ZoneInfo(zone)
+    local = pd.date_range(start, periods=192, freq="15min")
+    expected = [one.to_pydatetime().replace(tzinfo=own).astimezone(datetime.UTC).replace(tzinfo=None) for one in local]
+    found = moments(local.to_numpy("M8[us]").astype(np.int64), zone)
+    np.testing.assert_array_equal(found.astype("M8[us]"), np.array(expected, dtype="M8[us]"))
+
+
+def test_a_zone_is_asked_once_for_a_quarter_of_an_hour(monkeypatch):
+    class Counted(datetime.tzinfo):
+        def utcoffset(self, moment):
+            asked.append(moment)
+            return datetime.timedelta(hours=2)
+
+        def dst(self, moment):
+            return datetime.timedelta(0)
+
+    asked = []
+    monkeypatch.setattr("spectralgp.forecasting.times._zone", lambda name: Counted())
+    found = offsets(np.arange(0, 4 * 3_600, 10) * 1_000_000, "counted")
+    assert set(found.tolist()) == {7_200_000_000}
+    assert 16 <= len(asked) <= 16 * 3  # by Python itself too
+
+
+def test_zones_of_a_fixed_offset_have_their_own_days():
+    index = pd.date_range("2018-01-01 22:00", periods=60, freq="h", tz="-03:30")
+    clock = clock_of(as_times(index))
+    np.testing.assert_allclose(clock.cycles(np.arange(60.0))["day"] % 1 * 24, index.hour, atol=1e-9)
+    with pytest.raises(ValueError, match=r"times must be in a time zone that is known here; got 'UTC.Mars'"):
+        offsets(np.zeros(1, np.int64), "UTC+Mars")
+
+
+def test_natural_seasons_are_those_of_more_than_two_steps():
+    hours = {12: ["week", "year"], 11: ["day", "week", "year"]}
+    for length, names in hours.items():
+        clock = clock_of(as_times(pd.date_range("2018-01-01", periods=9, freq=f"{length}h")))
+        assert list(clock.natural_periods()) == list(clock.cycles(np.arange(3.0))) == names
+        assert clock.natural_periods()["week"] == pytest.approx(168 / length)
+        assert clock.natural_periods()["year"] == pytest.approx(365.2425 * 24 / length)
+    months = clock_of(as_times(pd.date_range("2018-01-01", periods=9, freq="2MS")))
+    assert months.natural_periods() == {"year": pytest.approx(6.0)}
+    assert Numbers().natural_periods() == Numbers().cycles(np.arange(3.0)) == {}
+
+
+def test_steps_are_of_time_elapsed_unless_another_clock_fits_better():
+    weeks = clock_of(as_times(pd.date_range("2018-01-01", periods=9, freq="28D")))
+    assert (weeks.by, weeks.step) == ("elapsed", 28 * 86_400e6)
+    uneven = pd.DatetimeIndex(["2018-01-01", "2018-01-02", "2018-01-05", "2018-01-06"])
+    assert clock_of(as_times(uneven)).step == 86_400e6
+    one = clock_of(as_times(uneven[1:2]))
+    assert (one.step, one.by, one.start) == (86_400e6, "elapsed", as_times(uneven).stamps[1])
+    assert clock_of(np.array([7.0])) == Numbers(7.0, 1.0)
+    assert clock_of(np.array([7.0, 9.0, 11.0, 20.0])) == Numbers(7.0, 2.0)
+
+
+def test_steps_are_whole_where_times_are_but_for_rounding():
+    clock = Numbers(0.1, 0.1)
+    np.testing.assert_array_equal(clock.steps(np.array([0.1, 0.2, 0.3, 0.7])), [0, 1, 2, 6])
+    assert Numbers().steps(np.array([2.0, 3.0 + 9e-7]))[1] == 3.0
+    assert Numbers().steps(np.array([2.0, 3.0 + 2e-6]))[1] == 3.0 + 2e-6
+
+
+def test_times_are_written_by_the_local_clock():
+    index = pd.date_range("2018-03-24 22:30", periods=3, freq="h", tz=BERLIN)
+    clock = clock_of(as_times(index))
+    assert shown(as_times(index)) == ("2018-03-24 22:30", "2018-03-24 23:30", "2018-03-25 00:30")
+    assert time_labels(clock, np.array([1.0, 4.0])) == ("2018-03-24 23:30", "2018-03-25 03:30")
+    assert shown(np.array([1.0, 0.25, 1e7])) == ("1", "0.25", "10000000")
+    assert time_labels(Numbers(), np.array([3.0])) == ("row 3",)
+    assert time_labels(Numbers(1.0, 0.5), np.array([3.0])) == ("2.5",)
+
+
 def test_gaps_are_steps_that_are_missing():
     index = pd.date_range("2018-01-01", periods=10, freq="B")
     times = as_times(index)
@@ -109,6 +197,14 @@ def test_wrong_times_are_refused_with_what_to_do():
         as_times(pd.Index(["2020-01-01", "2020-01-02"]))
     with pytest.raises(ValueError, match=r"a missing one"):
         as_times(pd.DatetimeIndex(["2020-01-01", None]))
+    with pytest.raises(TypeError, match=r"times must be numbers or dates, one per row; got np.float64"):
+        as_times(np.zeros((2, 1)))
+    with pytest.raises(TypeError, match=r"one per row; got nothing"):
+        as_times(np.array([], dtype=str))
+    with pytest.raises(ValueError, match=r"times must be finite; got NaN or infinity"):
+        as_times([0.0, np.inf])
+    with pytest.raises(ValueError, match=r"times must have one time zone; got \["):
+        as_times([one.to_pydatetime() for tz in (BERLIN, "UTC") for one in pd.date_range("2020", periods=1, tz=tz)])
     with pytest.raises(TypeError, match=r"got 2 levels"):
         as_times(pd.MultiIndex.from_tuples([(1, 2)]))
     with pytest.raises(ValueError, match=r"Y must have one row per time; got 1.5 more .* \(2 such.*ambiguous='infer'"):

@@ -191,12 +191,10 @@ class GraphGPForecaster(Answering):
             layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
             self._form = Form(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
             self._time_column = timed.column
-            clock: Any = Numbers()
-            steps, order = np.arange(float(len(values))), np.arange(len(values))
-            if timed.times is not None:
-                order, clock = order_of(timed.times, "Y"), clock_of(timed.times)
-                steps = clock.steps(timed.times)
-            rows = Rows(steps, self._form.to_graph(values), self._exogenous(X, len(values), reset=True)).part(order)
+            times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
+            order, clock = order_of(times, "Y"), clock_of(times)
+            exogenous = self._exogenous(X, len(values), reset=True)
+            rows = Rows(clock.steps(times), self._form.to_graph(values), exogenous).part(order)
             numbered = range(graph.n_nodes) if columns is None else columns.tolist()
             notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
             with progress_bar("fit", None, self.verbose > 0):
@@ -525,15 +523,17 @@ class GraphGPForecaster(Answering):
         if len(rows.steps) < 2:
             raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
         ahead = ahead[ahead < len(rows.steps)]
-        if rows.steps[0] > model.last:
-            if self._past is None:  # a model from a file, which holds no rows
-                return self._in_order(backtested_after(model, rows, ahead))
+        if rows.steps[0] > model.last and self._past is not None:
             rows = joined([*self._past, rows])
+        n_rows, how = len(rows.steps), "rows after those seen"
         first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
-        how = "rows after those seen"
-        if first >= len(rows.steps) - 1:
-            first, how = int(0.6 * len(rows.steps)), "rows that the model has seen"
-        ahead = ahead[first + ahead < len(rows.steps)]  # of which there is a row
+        if first == n_rows - 1:
+            first, how = int(0.6 * n_rows), "rows that the model has seen"
+        ahead = ahead[first + ahead < n_rows]
+        if not ahead.size:
+            raise ValueError(f"horizons must have one of which there is a row to forecast; got {tuple(horizons)}.")
+        if first < 0:  # a model from a file, which holds no rows
+            return self._in_order(backtested_after(model, rows, ahead))
         return self._in_order(backtested(model, rows, first, ahead, how))
 
     def response(
@@ -714,8 +714,8 @@ def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
     seen = np.isfinite(values)
     empty = ~seen.any(axis=1)
     n_holes = int((~seen[~empty]).sum())
-    unseen = np.flatnonzero(~seen.any(axis=0))
-    if unseen.size:
+    unseen = np.flatnonzero(~seen.any(axis=0)).tolist()
+    if unseen:
         raise ValueError(
             f"Y must have a value in every column; got none in {some([names[node] for node in unseen])}. Leave these "
             "nodes out."
@@ -728,7 +728,7 @@ def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
     for node, column in enumerate(values.T):
         alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
     copied = [nodes for nodes in alike.values() if len(nodes) > 1]
-    if copied and len(values) > 1:
+    if copied:
         shown = some([names[node] for node in copied[0]])
         n_copies = sum(len(nodes) - 1 for nodes in copied)
         text = f"columns {shown} hold the same values ({n_copies} copies in all)"

@@ -133,11 +133,10 @@ def _member(name: str, process: ModalProcess, fit: Any, **fields: Any) -> tuple[
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    nothing, unknown = np.empty((0, n_nodes)), fields.pop("unknown")
-    if unknown is not None:
-        expected = f"of shape (n, {n_states}, {n_nodes})"
-        require(unknown.shape[1:] == (n_states, n_nodes), "unknown", expected, unknown.shape)
-        fields["unknown"] = unknown
+    nothing, expected = np.empty((0, n_nodes)), f"of shape (n, {n_states}, {n_nodes})"
+    if fields["unknown"] is None:
+        fields["unknown"] = np.empty((0, n_states, n_nodes))
+    require(fields["unknown"].shape[1:] == (n_states, n_nodes), "unknown", expected, fields["unknown"].shape)
     learnt = None
     if fit is not None:
         outcome, n_parameters = Outcome[fit.outcome], fit.dynamics.theta.size

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
-from spectralgp.forecasting.times import NATURAL, Clock
+from spectralgp.forecasting.times import Clock
 from spectralgp.scores import observed_mean
 
+TINY = float(np.finfo(float).tiny)  # in place of nothing, where that would be divided by
 PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodogram is a season's
 NEIGHBOURHOOD, FEWEST_NEIGHBOURS = 1.6, 8  # of a bin: a factor either way, and bins either way
 PEAK_WIDTH = 2  # bins either way that are a peak's own
@@ -105,19 +106,20 @@ def periodogram(values: Array) -> Array:
     line = np.linspace(-1.0, 1.0, n_steps)
     flat = values - values.mean(axis=0) - np.multiply.outer(line, line @ values / (line @ line))
     taper = np.hanning(n_steps + 2)[1:-1]
-    scales = np.maximum(flat.std(axis=0), 1e-300)
+    scales = np.maximum(flat.std(axis=0), TINY)
     power = np.abs(np.fft.rfft(flat / scales * taper[:, None], axis=0)) ** 2
     return power.mean(axis=1) / np.sum(taper**2)
 
 
-def peaks(power: Array, n_steps: int, threshold: float = PEAK, fewest_cycles: int = FEWEST_CYCLES) -> list[float]:
+def peaks(power: Array, n_steps: int) -> list[float]:
     """Periods, in steps, of the frequencies that stand out of their neighbourhood, the strongest first."""
     found = []
     highest = maximum_filter1d(power, 2 * PEAK_WIDTH + 1, mode="nearest")
-    are_high = (power >= highest) & (power >= 0.5 * threshold * _coarse_levels(power))
-    for k in (fewest_cycles + np.flatnonzero(are_high[fewest_cycles:])).tolist():
+    are_high = (power >= highest) & (power >= 0.5 * PEAK * _coarse_levels(power))
+    are_high[:FEWEST_CYCLES] = False
+    for k in np.flatnonzero(are_high).tolist():
         around = _around(power, k)
-        if power[k] > 0 and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
+        if power[k] > 0 and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= PEAK * np.median(around):
             found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
     return [period for _, period in sorted(found, reverse=True)]
 
@@ -144,9 +146,9 @@ def _coarse_levels(power: Array) -> Array:
 
 def _centre(power: Array, k: int) -> float:
     """Place of a peak between bins, by the parabola through the logarithms of three."""
-    if k + 1 >= len(power) or k < 1:
+    if k + 1 >= len(power):
         return float(k)
-    left, middle, right = np.log(np.maximum(power[k - 1 : k + 2], 1e-300))
+    left, middle, right = np.log(np.maximum(power[k - 1 : k + 2], TINY))
     bend = left - 2 * middle + right
     return k + (float(np.clip(0.5 * (left - right) / bend, -0.5, 0.5)) if bend < 0 else 0.0)
 
@@ -154,13 +156,13 @@ def _centre(power: Array, k: int) -> float:
 def smoothness_slope(power: Array) -> float:
     """The steepest slope of the log periodogram over the log frequency, within any factor of three of frequencies."""
     k = np.arange(1, len(power))
-    edges = np.geomspace(2, len(power) - 1, max(int(8 * np.log2(max(len(power) / 2, 2))), 3))
+    edges = np.geomspace(2, len(power) - 1, int(8 * np.log2(len(power) / 2)))
     middle, logs = [], []
     for low, high in pairwise(edges.tolist()):
         chosen = (k >= low) & (k < high)
         if chosen.any():
             middle.append(np.log(k[chosen].mean()))
-            logs.append(np.log(max(float(np.median(power[1:][chosen])), 1e-300)))
+            logs.append(np.log(max(float(np.median(power[1:][chosen])), TINY)))
     x, y = np.array(middle), np.array(logs)
     slopes = []
     for start in x:
@@ -170,12 +172,17 @@ def smoothness_slope(power: Array) -> float:
     return min(slopes, default=0.0)
 
 
-def season_of(period: float, n_steps: int) -> Season:
+def _harmonics(period: float, most: int) -> tuple[int, ...]:
+    """Those of which a step is no longer than half a wave, as many as are wanted, and the first in any case."""
+    return tuple(range(1, max(1, min(int(period / 2), most)) + 1))
+
+
+def season_of(period: float, n_steps: float) -> Season:
     """A season by its length; one that is whole but for what a span of so many steps can tell is taken as whole."""
     whole = np.round(period)
     if whole >= 2 and abs(1 / period - 1 / whole) < 0.5 / n_steps:
         period = float(whole)
-    return Season("", period, tuple(range(1, max(1, min(int(period / 2), MOST_HARMONICS)) + 1)))
+    return Season("", period, _harmonics(period, MOST_HARMONICS))
 
 
 def week_about(day: Season) -> Season:
@@ -209,8 +216,7 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
     periods = {name: p for name, p in clock.natural_periods().items() if FEWEST_NATURAL * p <= n_steps}
     found = []
     for name, period in periods.items():
-        most = YEARLY_HARMONICS if name == "year" else MOST_HARMONICS
-        harmonics = tuple(range(1, max(1, min(int(period / 2), most)) + 1))
+        harmonics = _harmonics(period, YEARLY_HARMONICS if name == "year" else MOST_HARMONICS)
         if name == "week" and "day" in periods:
             harmonics = week_about(Season("", periods["day"], (1,))).harmonics
         found.append(Season(name, period, harmonics))
@@ -222,7 +228,7 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
 
 def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> Mean:
     """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
-    scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), 1e-300))
+    scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), TINY))
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / scales, 0.0)
     taken, open_ones = _seasons(clock, steps, scaled, seasons, calendar)
     columns, penalty, x_penalty = _columns(clock, taken, steps), float(PENALTIES[0]), float(PENALTIES[0])
@@ -268,19 +274,19 @@ def _seasons(
     """Seasons that are asked for, and those that are open."""
     natural = natural_seasons(clock, float(steps[-1] - steps[0]) + 1)
     taken, open_ones = [], []
-    if isinstance(calendar, str) and calendar == "auto":
+    if isinstance(calendar, str):  # "auto"
         open_ones += natural
     elif calendar is not None:
         periods = clock.natural_periods()
         for name in calendar:
-            if name not in NATURAL or name not in periods:
+            if name not in periods:
                 raise ValueError(
                     f"calendar must be 'auto', None or names among {sorted(periods)}; got {name!r}. These are the "
                     "seasons that are longer than two steps where times are dates."
                 )
         known = {one.name: one for one in natural_seasons(clock, np.inf)}
         taken += [known[name] for name in calendar]
-    if isinstance(seasons, str) and seasons == "auto":
+    if isinstance(seasons, str):
         grid = on_grid(steps, scaled)
         found = [] if grid is None else candidate_seasons(periodogram(grid), len(grid))
         if clock.natural_periods():  # weeks are among them
@@ -295,13 +301,13 @@ def _seasons(
         shortest = min(given, default=1.0)
         for period in given:
             is_week = period != shortest and abs(period / shortest - DAYS_OF_WEEK) < 1e-9
-            taken.append(week_about(season_of(shortest, 10**9)) if is_week else season_of(period, 10**9))
+            taken.append(week_about(season_of(shortest, np.inf)) if is_week else season_of(period, np.inf))
     return taken, open_ones
 
 
 def _is_harmonic(period: float, of: float, n_steps: int) -> bool:
     ratio = of / period
-    return ratio > 0.9 and abs(ratio - round(ratio)) * period < period**2 / n_steps * max(ratio, 1.0)
+    return ratio > 0.9 and abs(ratio - round(ratio)) < max(of, period) / n_steps
 
 
 def _best_penalty(columns: Array, values: Array, n_open: int, others: float = 0.0) -> tuple[float, float]:

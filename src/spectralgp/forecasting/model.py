@@ -139,9 +139,8 @@ class SeriesModel:
     def updated(self, rows: Rows) -> SeriesModel:
         """The state after more rows, exactly; last rows, which the drift goes by, are completed by their forecasts."""
         model, own, start = self, self.in_units(rows), 0
-        partial = np.asarray(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
-        partial[: max(len(own) - LAGS, 0)] = False
-        for place in [*np.flatnonzero(partial).tolist(), len(own)]:
+        partial = np.flatnonzero(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
+        for place in [*partial[partial >= len(own) - LAGS].tolist(), len(own)]:
             model = model._taken(rows.steps[start:place], own[start:place], own[start:place])
             if place < len(own):
                 one = rows.part(slice(place, place + 1))
@@ -345,7 +344,7 @@ def learn_series(
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
         if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
-            errors = np.log(decided.trials.errors + 1e-300).sum(axis=0)
+            errors = np.prod(decided.trials.errors, axis=0)
             keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
@@ -355,8 +354,7 @@ def learn_series(
     members = learner.members(rows.steps, values, names, laplacians, compared)
     states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
     stack = stacked(list(members.values()), decided, rows.steps, values)
-    recent = np.zeros((LAGS, values.shape[1]))
-    recent[: min(LAGS, n_steps)] = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
+    recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
     trials = None if decided is None else decided.trials
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest

@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.forecasting.backtests import Scored
+from spectralgp.forecasting.mean import TINY
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
@@ -99,37 +100,28 @@ class Stack:
     def mean(self, means: Sequence[Array], rows: Array, horizon: float) -> Array:
         """The mean at a horizon from those of the members and the last rows, (..., LAGS * n_nodes), latest first."""
         mean = weighted(self.weights, means)
-        for place, share in self._places(horizon, fades=True):
-            if self.drifting[place] >= 0:
-                mean = mean + share * (rows @ self.drift[int(self.drifting[place])])
+        left = np.clip(2 - horizon / self.horizons[-1], 0.0, 1.0)  # it fades, and is gone at twice the last horizon
+        for which, share in zip(self.drifting.tolist(), self._shares(horizon), strict=True):
+            if which >= 0 and share:
+                mean = mean + left * share * (rows @ self.drift[which])
         return mean
 
     def variance(self, variances: Sequence[Array], horizon: float) -> Array:
         """Variances of nodes from those of the members, of any leading axes."""
-        inflation = sum(share * self.inflations[place] for place, share in self._places(horizon))
-        return np.asarray(inflation * weighted(self.weights, variances))
+        return np.asarray(self._shares(horizon) @ self.inflations * weighted(self.weights, variances))
 
     def correlation(self, covariance: Array, horizon: float) -> Array:
         """Correlations of the errors of nodes, from the covariance that one member, `spread`, has at a horizon."""
         own = as_correlations(covariance)
         if not len(self.correlations):
             return own
-        places = self._places(horizon)
-        share = sum(part * self.shares[place] for place, part in places)
-        shown = sum(part * self.correlations[place] for place, part in places)
-        return np.asarray((1 - share) * own + share * shown)
+        shares = self._shares(horizon)
+        share = shares @ self.shares
+        return np.asarray((1 - share) * own + share * np.tensordot(shares, self.correlations, 1))
 
-    def _places(self, horizon: float, fades: bool = False) -> list[tuple[int, float]]:
-        """Horizons between which one lies, with their shares; what fades is gone at twice the last one."""
-        last = float(self.horizons[-1])
-        if horizon >= last:
-            return [(len(self.horizons) - 1, max(0.0, 2 - horizon / last) if fades else 1.0)]
-        right = int(np.searchsorted(self.horizons, horizon, side="right"))
-        if right == 0:
-            return [(0, 1.0)]
-        low, high = self.horizons[right - 1 : right + 1]
-        share = float((horizon - low) / (high - low))
-        return [(right - 1, 1 - share), (right, share)] if share else [(right - 1, 1.0)]
+    def _shares(self, horizon: float) -> Array:
+        """Of the horizons between which one lies, or of the first or the last where it lies beyond."""
+        return np.array([np.interp(horizon, self.horizons, one) for one in np.eye(self.horizons.size)])
 
 
 def weighted(weights: Array, parts: Sequence[Array]) -> Array:
@@ -139,7 +131,7 @@ def weighted(weights: Array, parts: Sequence[Array]) -> Array:
 
 def as_correlations(covariance: Array) -> Array:
     """Correlations of a covariance."""
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    deviations = np.sqrt(np.maximum(np.diag(covariance), TINY))
     return covariance / np.multiply.outer(deviations, deviations)
 
 
@@ -249,11 +241,11 @@ def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
     for own in errors:
         flat = np.stack([one.ravel() for one in own])
         flat = flat[:, np.isfinite(flat).all(axis=0)]
-        products.append(flat @ flat.T / max(flat.shape[1], 1))
+        products.append(flat @ flat.T)
     n_parts = round(1 / WEIGHT_STEP)
     listed = [one for one in product(range(n_parts + 1), repeat=len(errors[0])) if sum(one) == n_parts]
     points = np.array(listed, dtype=float) / n_parts
-    scores = sum(np.log(np.maximum(np.sum((points @ one) * points, axis=1), 1e-300)) for one in products)
+    scores = sum(np.log(np.maximum(np.sum((points @ one) * points, axis=1), TINY)) for one in products)
     best = points[int(np.argmin(scores))]
     best = np.where(best < SMALLEST_WEIGHT, 0.0, best)
     return np.asarray(best / best.sum())
@@ -286,7 +278,7 @@ def inflations(errors: Array, variances: Array, horizon: int) -> Array:
     """
     ratios = errors**2 / variances
     counts = np.isfinite(ratios).sum(axis=0)
-    n_free, n_nodes = counts / max(1, 2 * horizon - 1), ratios.shape[1]
+    n_free, n_nodes = counts / (2 * horizon - 1), ratios.shape[1]
     sums = np.nansum(ratios, axis=0) / np.maximum(counts, 1) * n_free
     common = (sums.sum() / np.sqrt(n_nodes) + COMMON_PRIOR) / (n_free.sum() / np.sqrt(n_nodes) + COMMON_PRIOR)
     return np.asarray((sums + NODE_PRIOR * common) / (n_free + NODE_PRIOR))
@@ -295,9 +287,9 @@ def inflations(errors: Array, variances: Array, horizon: int) -> Array:
 def shown_correlations(errors: Array, variances: Array) -> Array:
     """Correlations of nodes that errors show; what was not observed counts as zero."""
     scaled = np.where(np.isfinite(errors), errors / np.sqrt(variances), 0.0)
-    gram = scaled.T @ scaled / max(len(scaled), 1)
-    gram[np.diag_indices_from(gram)] += 1e-12 * max(float(np.trace(gram)) / len(gram), 1e-300)
-    return as_correlations(gram)
+    correlations = as_correlations(scaled.T @ scaled)
+    np.fill_diagonal(correlations, 1.0)  # of nodes of which no error is known too
+    return correlations
 
 
 def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
@@ -309,7 +301,7 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
     firm = own + 1e-8 * np.eye(len(own))
     ratios, vectors = eigh(shown, firm)
     squares, determinant = np.sum((scaled @ vectors) ** 2, axis=0), float(np.linalg.slogdet(firm)[1])
-    mixed = np.maximum((1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0)), 1e-12)
+    mixed = (1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0))
     logs = len(scaled) * (np.sum(np.log(mixed), axis=1) + determinant)
     return np.asarray(-0.5 * (np.sum(squares / mixed, axis=1) + logs))
 
@@ -374,7 +366,7 @@ def _judged_at(
             densities += [densities_by_share(member, shown, scaled) for member in expected]
     factor = 1.0
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
-        n_free, ratio = sum(counts) / max(1, 2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
+        n_free, ratio = sum(counts) / (2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
         factor = (n_free * ratio + COMMON_PRIOR) / (n_free + COMMON_PRIOR)
     scored = Scored(*(np.concatenate(part) for part in zip(*pieces, strict=True))) if pieces else None
     penalty = float(np.exp(np.mean(np.log(penalties)))) if has_drift else None

@@ -56,12 +56,10 @@ def offsets(stamps: Stamps, zone: str | None) -> Stamps:
 
 
 def moments(local: Stamps, zone: str | None) -> Stamps:
-    """The moments at which the clock of a zone shows given times; the first of two, and after a gap what follows it."""
-    if zone is None:
-        return local
-    first = local - offsets(local - offsets(local, zone), zone)
-    earlier = local - offsets(local - DAY, zone)  # by the offset of a day before, if that is right as well
-    return np.where(earlier + offsets(earlier, zone) == local, earlier, first)
+    """The moments at which the clock of a zone shows given times; the first of two, and in a gap what follows it."""
+    earlier, later = (local - offsets(local + shift, zone) for shift in (-DAY, DAY))  # by offsets of the days about it
+    is_earlier, is_later = (one + offsets(one, zone) == local for one in (earlier, later))
+    return np.where(is_earlier | ~is_later, earlier, later)
 
 
 @cache
@@ -109,21 +107,17 @@ class Numbers(Clock):
     step: float = 1.0
 
     def steps(self, times: Times) -> Array:
-        """Steps since the first row."""
         if isinstance(times, Dates):
             raise TypeError("times must be numbers, as those at fit were; got dates. Pass numbers, or fit with dates.")
         return _whole((times - self.start) / self.step)
 
     def labels(self, steps: Array) -> Array:
-        """Numbers as they would have been given."""
         return self.start + self.step * steps
 
     def cycles(self, steps: Array) -> dict[str, Array]:
-        """None: numbers have no calendar."""
         return {}
 
     def natural_periods(self) -> dict[str, float]:
-        """None."""
         return {}
 
 
@@ -140,7 +134,6 @@ class Calendar(Clock):
     by: Ways
 
     def steps(self, times: Times) -> Array:
-        """Steps since the first row."""
         if not isinstance(times, Dates):
             raise TypeError("times must be dates, as those at fit were; got numbers. Pass dates, or a number of steps.")
         if (times.zone is None) != (self.zone is None):
@@ -152,7 +145,6 @@ class Calendar(Clock):
         return _whole(_counted(Dates(times.stamps, self.zone), self.start, self.by) / self.step)
 
     def labels(self, steps: Array) -> NDArray[np.datetime64]:
-        """Moments of UTC."""
         start = Dates(np.array([self.start]), self.zone)
         if self.by == "elapsed":
             stamps = self.start + np.round(steps * self.step).astype(np.int64)
@@ -171,7 +163,6 @@ class Calendar(Clock):
         return stamps.astype("M8[us]")
 
     def cycles(self, steps: Array) -> dict[str, Array]:
-        """Days, weeks and years by the local clock."""
         stamps = self.labels(steps).astype(np.int64)
         local = Dates(stamps, self.zone).local
         passed = {name: local / length for name, length in NATURAL.items()}
@@ -180,7 +171,6 @@ class Calendar(Clock):
         return {name: passed[name] for name in self.natural_periods()}
 
     def natural_periods(self) -> dict[str, float]:
-        """Days, weeks and years in steps, where they are longer than two."""
         length = self.step if self.by in ("elapsed", "clock") else self.step * NATURAL["year"] / 12
         return {name: period / length for name, period in NATURAL.items() if period / length > 2 + SAME_STEP}
 
@@ -252,9 +242,8 @@ def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
 
 def as_times(given: Any, argument: str = "times") -> Times:
     """Numbers or dates of any library as times."""
-    index = getattr(given, "to_timestamp", None)
-    if index is not None and hasattr(given, "freq") and not hasattr(given, "tz"):  # periods of pandas
-        return as_times(given.to_timestamp(), argument)
+    if hasattr(given, "to_timestamp") and hasattr(given, "freq"):  # periods of pandas
+        given = given.to_timestamp()
     if hasattr(given, "tz") and hasattr(given, "dtype"):
         zone = None if given.tz is None else str(given.tz)
         utc = given if given.tz is None else given.tz_convert("UTC").tz_localize(None)
@@ -263,11 +252,11 @@ def as_times(given: Any, argument: str = "times") -> Times:
         raise TypeError(
             f"{argument} must be one time per row; got {given.nlevels} levels. Keep the level of the times."
         )
-    if hasattr(given, "to_numpy") and not isinstance(given, np.ndarray):
-        dtype = str(getattr(given, "dtype", ""))
-        zone = _zone_in(dtype)
-        if zone is not None:  # a column of Polars, whose NumPy values are of UTC
-            return _stamped(np.asarray(given.to_numpy(), dtype="M8[us]"), zone, argument)
+    if hasattr(given, "to_numpy"):
+        # a type of Polars, whose NumPy values are of UTC, such as Datetime(time_unit='us', time_zone='Europe/Berlin')
+        _, found, rest = str(getattr(given, "dtype", "")).partition("time_zone='")
+        if found:
+            return _stamped(np.asarray(given.to_numpy(), dtype="M8[us]"), rest.partition("'")[0], argument)
         given = given.to_numpy()
     values = np.asarray(given)
     if values.dtype.kind == "O" and values.size and all(hasattr(one, "year") for one in values.flat):
@@ -283,12 +272,6 @@ def as_times(given: Any, argument: str = "times") -> Times:
     if not np.isfinite(values).all():
         raise ValueError(f"{argument} must be finite; got NaN or infinity. Drop such rows.")
     return values.astype(float)
-
-
-def _zone_in(dtype: str) -> str | None:
-    """The zone that a type of Polars names, as in Datetime(time_unit='us', time_zone='Europe/Berlin')."""
-    _, found, rest = dtype.partition("time_zone='")
-    return rest.partition("'")[0] if found else None
 
 
 def _from_objects(values: NDArray[Any], argument: str) -> Dates:

@@ -32,13 +32,9 @@ WIDTH_OF_PERIODS = 0.3  # radians per step, how far those lie
 
 
 @cache
-def _compiled() -> ModuleType | None:
-    """Compiled loops, where Numba is installed."""
-    return import_module("spectralgp.states.loops") if find_spec("numba") is not None else None
-
-
 def _loops() -> ModuleType:
-    return _compiled() or plain
+    """Compiled loops, where Numba is installed."""
+    return import_module("spectralgp.states.loops") if find_spec("numba") is not None else plain
 
 
 def distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
@@ -297,12 +293,8 @@ class Filter:
 
     def _lengths(self, innovations: Array) -> Array:
         """``z^T C^-1 z`` of every mode."""
-        lengths = np.zeros(self.space.n_modes)
-        for start in range(0, len(innovations), 4096):
-            part = slice(start, start + 4096)
-            variances = self.table.variances[self.table.row_of[part]]
-            lengths += np.einsum("nj,nj,nj->j", innovations[part], innovations[part], 1 / variances)
-        return lengths
+        precisions = (1 / self.table.variances)[self.table.row_of]
+        return np.asarray(np.einsum("nj,nj,nj->j", innovations, innovations, precisions))
 
     def solve(self, values: Array) -> Array:
         """``C^-1 z``: equation (31)."""

@@ -13,9 +13,9 @@ from numba import njit
 from numba.extending import register_jitable
 
 from spectralgp._basics.extras import can_keep_compiled
-from spectralgp.states.plain import MOST_RATIO
+from spectralgp.states import plain
 
-FEWEST_ROWS, FIRST_NUMBERS = 64, 2**20  # of the table of gains, at first: memory that no row needs is never touched
+_has_settled = register_jitable(plain.has_settled)
 
 
 # by loops: assignments of whole arrays take Numba many times as long to compile
@@ -133,9 +133,8 @@ def _mirror(out: Any) -> None:
 def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
     n_steps, n_states, n_modes = which.size, first.shape[0], first.shape[2]
-    n_rows = min(n_steps, max(FEWEST_ROWS, FIRST_NUMBERS // (n_modes * (1 + n_states + n_states**2))))
-    gains, variances = np.empty((n_rows, n_states, n_modes)), np.empty((n_rows, n_modes))
-    filtered, index = np.empty((n_rows if keep else 1, n_states, n_states, n_modes)), np.empty(n_steps, np.int64)
+    gains, variances = np.empty((1, n_states, n_modes)), np.empty((1, n_modes))
+    filtered, index = np.empty((1, n_states, n_states, n_modes)), np.empty(n_steps, np.int64)
     covariance, predicted, product = first.copy(), first.copy(), np.empty(first.shape)
     n_found, is_steady, before = 0, False, np.inf
     for step in range(n_steps):
@@ -182,8 +181,7 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
         index[step] = n_found
         n_found += 1
         if step > 0 and gap == chain.common:
-            ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
-            is_steady, before = change <= tolerance * (1 - ratio), change
+            is_steady, before = _has_settled(change, before, tolerance), change
         else:
             is_steady, before = False, np.inf
     return gains[:n_found], variances[:n_found], filtered[: n_found if keep else 1], index
@@ -337,8 +335,7 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
                 for mode in range(n_modes):
                     moved = abs(before[state, state, mode] - after[state, state, mode])
                     change = max(change, moved / (before[state, state, mode] + 1 / variances[row, mode]))
-            ratio = min(change / last_change, MOST_RATIO) if last_change > 0 else 0.0
-            is_still, last_change = change <= tolerance * (1 - ratio), change
+            is_still, last_change = _has_settled(change, last_change, tolerance), change
         else:
             is_still, last_change = False, np.inf
         _copy_all(before, after)

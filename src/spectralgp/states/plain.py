@@ -63,6 +63,15 @@ class Gains(NamedTuple):
     row_of: Indices  # (n_steps,), the row that belongs to each step
 
 
+def has_settled(change: float, before: float, tolerance: float) -> bool:
+    """Whether changes to come, each as much smaller as this one is than the one before, add up to at most a tolerance.
+
+    For compiled loops too.
+    """
+    ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
+    return change <= tolerance * (1 - ratio)
+
+
 def multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -> Array:
     """``A x`` for states of shape (..., n_states, n_modes)."""
     out = np.zeros(state.shape)
@@ -105,8 +114,7 @@ def gains(chain: Chain, first: Array, tolerance: float, keep: bool) -> Gains:
             found_filtered.clear()
         found_filtered.append(left)
         if step > 0 and gap == chain.common:
-            ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
-            is_steady, before = change <= tolerance * (1 - ratio), change
+            is_steady, before = has_settled(change, before, tolerance), change
         else:
             is_steady, before = False, np.inf
     return Gains(np.array(found_gains), np.array(found_variances), np.array(found_filtered), index)
@@ -207,23 +215,14 @@ def backward(chain: Chain, table: Gains, innovations: Array) -> Array:
     return _adjoints(chain, table, innovations, False)[0]
 
 
-def _by_gap(terms: Array, which: Indices, n_gaps: int) -> Array:
-    """Sums over the steps after each gap."""
-    if n_gaps == 1:
-        return terms.sum(axis=0, keepdims=True)
-    out = np.zeros((n_gaps, *terms.shape[1:]))
-    np.add.at(out, which, terms)
-    return out
-
-
 def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tuple[Array, Array, Array, Array]:
     """Sums over steps of what equation (30) asks of the data: ``u^2``, ``r r^T`` by gap, at first, and with states."""
     solved, adjoints = _adjoints(chain, table, innovations, keep=True)
     rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.row_of
-    n_gaps, later, gaps = len(chain.transitions), adjoints[1:], chain.which[1:]
+    later, gaps = adjoints[1:], chain.which[1:]
     is_steady = index[1:] == index[:-1]
     first = adjoints[0][:, None] * adjoints[0][None]
-    squares = np.zeros((n_gaps, *filtered.shape[1:]))
+    squares = np.zeros(chain.noises.shape)
     crossed = np.zeros(chain.transitions.shape)
     if is_steady.any():
         steady, row = later[is_steady], index[1:][is_steady][-1]
@@ -241,8 +240,8 @@ def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tup
         matrices = written_out(chain.transitions[gap], rows, columns, filtered.shape[1])
         after = np.einsum("nabj,naj->nbj", matrices, adjoint)
         smoothed = states[alone] + np.einsum("nabj,nbj->naj", filtered[index[alone]], after)
-        squares += _by_gap(adjoint[:, :, None] * adjoint[:, None], gap, n_gaps)
-        crossed += _by_gap(adjoint[:, rows] * smoothed[:, columns], gap, n_gaps)
+        np.add.at(squares, gap, adjoint[:, :, None] * adjoint[:, None])
+        np.add.at(crossed, gap, adjoint[:, rows] * smoothed[:, columns])
     return np.einsum("nj,nj->j", solved, solved), squares, first, crossed
 
 
@@ -291,8 +290,7 @@ def informations(
         if is_repeated[step]:
             now, was = np.einsum("aaj->aj", before), np.einsum("aaj->aj", after)
             change = float(np.max(np.abs(now - was) / (now + 1 / variance)))
-            ratio = min(change / last_change, MOST_RATIO) if last_change > 0 else 0.0
-            is_still, last_change = change <= tolerance * (1 - ratio), change
+            is_still, last_change = has_settled(change, last_change, tolerance), change
         else:
             is_still, last_change = False, np.inf
         after = before

@@ -77,7 +77,8 @@ class RatePriors:
         reach = max(float(np.log(span / step)), LEAST_SPREAD)
         drifting = [component.angles.size == 0 for component in components]
         places = np.cumsum(drifting) / (1 + sum(drifting))  # from fast to slow
-        centres, spreads = -np.log(step) - reach * places, np.full(len(components), max(reach / RANGE_SPREADS, 1.0))
+        centres = -np.log(step) - reach * places
+        spreads = np.full(len(components), max(reach / RANGE_SPREADS, LEAST_SPREAD))
         for number, component in enumerate(components):
             if component.angles.size:
                 centres[number] = np.log(max(component.angles[0] / (2 * np.pi * FIRST_TURNS), 1 / span))
@@ -398,7 +399,7 @@ def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Arr
     kept = np.flatnonzero(~np.isnan(values).all(axis=1))
     if kept.size < 3:
         raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
-    return (Timeline.of(times[kept]), values[kept]) if kept.size < len(values) else (Timeline.of(times), values)
+    return Timeline.of(times[kept]), values[kept]
 
 
 def dynamics_of(
@@ -612,11 +613,11 @@ class _Nodes:
     timeline: Timeline
     components: tuple[Component, ...]
     priors: RatePriors
-    mean_squares: Array  # (n_nodes,)
+    mean_squares: Array  # (n_nodes,), positive
 
     def start(self, shift: float) -> Array:
         """Rates lie apart from the usual ones by a share of their range."""
-        n, variances = len(self.components), np.maximum(self.mean_squares, np.finfo(float).tiny)
+        n, variances = len(self.components), self.mean_squares
         rates = np.repeat((self.priors.centres + shift * self.priors.shifts)[:, None], variances.size, axis=1)
         powers = np.tile(np.log(SIGNAL_SHARE * variances / n), (n, 1))
         return np.vstack([powers, rates, np.log(FIRST_NOISE_SHARE * variances)])
@@ -666,14 +667,14 @@ class _Nodes:
             local = np.moveaxis(local, -1, 0) + np.diag(precisions)
             local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
             step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
-            step *= np.minimum(1.0, LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), 1e-300)) * is_live
+            step *= LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), LARGEST_NODE_STEP) * is_live
             new_value, new_gradient = valued(x + step)
             is_higher = new_value > value  # false where it is NaN
-            gain = np.where(is_higher, new_value - value, 0.0)
+            is_small = new_value - value < NODE_TOLERANCE_NATS
             x, gradient = np.where(is_higher, x + step, x), np.where(is_higher, new_gradient, gradient)
             value = np.where(is_higher, new_value, value)
             damping = np.where(is_higher, np.maximum(damping / 5, 1e-6), np.maximum(damping, DAMPING) * 8)
-            is_live &= ~((is_higher & (gain < NODE_TOLERANCE_NATS)) | (damping > LARGEST_DAMPING))
+            is_live &= ~((is_higher & is_small) | (damping > LARGEST_DAMPING))
             if not is_live.any():
                 break
         return x, value

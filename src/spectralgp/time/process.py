@@ -6,7 +6,7 @@ What is missing of rows is completed, given those before and after, by solves th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,8 +79,8 @@ class ModalProcess:
     def start(self, time: float) -> Filtered:
         """What is known before any row, just before a time."""
         stationary, nothing = self.space.stationary, np.empty((0, self.own.size))
-        before = float(np.nextafter(time, -np.inf))
-        return Filtered(self, before, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
+        before, state = float(np.nextafter(time, -np.inf)), np.zeros(stationary.shape[1:])
+        return Filtered(self, before, state, stationary, 0.0, nothing, nothing, np.empty((0, *state.shape)))
 
     def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
         """What rows say of the future: one pass over them, equation (29), or (33b) where something is missing.
@@ -131,7 +131,7 @@ class Filtered:
     log_likelihood: float  # of all rows
     innovations: Array  # (n_steps, n_modes), of the rows that the last call brought; NaN where one was not complete
     innovation_variances: Array  # (n_steps, n_modes)
-    unknown: Array = field(default_factory=lambda: np.empty((0, 1, 1)))  # (n_unknown, n_states, n_modes): `W`, (33b)
+    unknown: Array  # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
         """The same after more rows, exactly; innovations are those of the new rows.
@@ -186,7 +186,7 @@ class Filtered:
         process, space = self.process, self.process.space
         matrices, missing = space.matrices(np.array([time - self.time])), np.isnan(row)
         mean, covariance = matrices.moved(0, self.state, self.covariance)
-        opened = matrices.carried(0, self.unknown) if len(self.unknown) else np.empty((0, *mean.shape))
+        opened = matrices.carried(0, self.unknown)
         gains = covariance[:, space.layout[2]].sum(axis=1)
         variances = space.variances(covariance)
         scaled = gains / variances
@@ -262,13 +262,12 @@ class Forecast:
         matrices = space.matrices(line.gaps)
         means, variances = np.empty((2, self.times.size, space.n_modes))
         state, covariance, unknown = self.known.state, self.known.covariance, self.known.unknown
-        opened = np.zeros((self.times.size, len(unknown), space.n_modes))
+        opened = np.empty((self.times.size, len(unknown), space.n_modes))
         for step, gap in enumerate(line.which[1:]):
             state, covariance = matrices.moved(gap, state, covariance)
+            unknown = matrices.carried(gap, unknown)
             means[step], variances[step] = space.values(state), space.variances(covariance)
-            if len(unknown):
-                unknown = matrices.carried(gap, unknown)
-                opened[step] = space.values(unknown)
+            opened[step] = space.values(unknown)
         return means, variances, opened
 
     @cached_property
@@ -280,24 +279,19 @@ class Forecast:
     def variance(self) -> Array:
         """Variances, shape (n_times, n_nodes)."""
         _, variances, opened = self._states
-        found = self.process.node_variances(variances)
-        return found + np.square(self.process.unload(opened)).sum(axis=1) if opened.size else found
+        return self.process.node_variances(variances) + np.square(self.process.unload(opened)).sum(axis=1)
 
     def node_covariance(self, step: int) -> Array:
         """Covariance of the nodes at one of the times, by its number, shape (n_nodes, n_nodes)."""
         _, variances, opened = self._states
-        found, sides = self.process.node_covariance(variances[step]), self.process.unload(opened[step])
-        return found + sides.T @ sides if opened.size else found
+        sides = self.process.unload(opened[step])
+        return self.process.node_covariance(variances[step]) + sides.T @ sides
 
     def log_density(self, rows: Any) -> Array:
         """Log density of a row at each time, its nodes together but alone among the rows, shape (n_times,)."""
         rows = as_real_array(
             rows, "rows", ("n_times", "n_nodes"), sizes={"n_times": self.times.size, "n_nodes": self.process.n_nodes}
         )
-        means, variances, opened = self._states
-        if not opened.size:
-            errors = self.process.load(rows) - means
-            return -0.5 * (np.square(errors) / variances + np.log(2 * np.pi * variances)).sum(axis=1)
         found = np.empty(self.times.size)
         for step, row in enumerate(rows):
             factor = np.linalg.cholesky(self.node_covariance(step))
@@ -313,8 +307,7 @@ class Forecast:
         roots = _roots(matrices.noises)
         shape = (n_samples, *self.known.state.shape)
         states = self.known.state + _spread_by(_roots(self.known.covariance), random.standard_normal(shape))
-        if len(self.known.unknown):
-            states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
+        states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
             states = matrices.carried(gap, states)
@@ -401,9 +394,8 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
             means[chosen, number] = process.unload(space.values(matrices.carried(gap, states[last[chosen]])))
             variances[chosen, number] = process.node_variances(space.variances(moved))[places]
             for one in chosen if unknown else ():
-                if len(unknown[last[one]]):
-                    sides = process.unload(space.values(matrices.carried(gap, unknown[last[one]])))
-                    variances[one, number] += np.square(sides).sum(axis=0)
+                sides = process.unload(space.values(matrices.carried(gap, unknown[last[one]])))
+                variances[one, number] += np.square(sides).sum(axis=0)
     return means, variances
 
 
