@@ -565,6 +565,9 @@ def test_arrays_that_are_right_come_back_in_their_order():
         array("n_nodes", or_number=True, least=schema.TINY)(0.0, reading)
     with pytest.raises(ValueError, match="must be an array of this file; got 'other'"):
         array("_rows")({"array": "other", "order": "C"}, reading)
+    for reference in ({"array": "own"}, {"array": "own", "order": "K"}, {"array": "own", "order": "C", "more": 1}):
+        with pytest.raises(ValueError, match=r"order|more"):
+            array("_a", "_b")(reference, reading)
 
 
 # ------------------------------------------------------------------------------------- parts that do not go together

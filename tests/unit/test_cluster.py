@@ -332,6 +332,9 @@ def test_partitions_in_turn_do_what_the_whole_graph_does(ring, monkeypatch, kind
         both(lambda operator, factors=mixing[:, :, 0]: operator.filtered(operator.load(signals), factors))
         both(lambda operator, shares=shares: operator.probed(operator.load(signals), shares))
     both(lambda operator: operator.step(operator.load(signals), operator.load(2 * signals)))
+    both(lambda operator: operator.unit_vectors(np.arange(N_NODES)[::-1]))
+    for verb in ("rows", "low_diagonals"):
+        both(lambda operator, verb=verb: getattr(operator, verb)())
 
 
 # --------------------------------------------------------------------------------------------------- what is waited for

@@ -132,7 +132,7 @@ def test_numbers_are_the_nearest_to_what_is_written(file):
             "day;a;b;c\n1;NA;2;4\n2;1,5;2;4\n3;2,5;3.5;4\n4;1;4.5;4\n",
             r"got '1,5' in row 3, column 'a' and '3.5' in row 4, column 'b'",
         ),
-        ("day,a,b,c\n1,2,3,4\n2,2,inf,4\n3,2,inf,4\n", r"got infinity in row 3, column 'b'"),
+        ("day,a,b,c\n1,2,3,4\n2,2,inf,4\n3,2,inf,4\n", r"infinity in row 3, column 'b'\. Leave cells"),
         ("day;a;b;c;\n1;1;2;3;\n2;1;2;3;9\n", r"name every column in row 1; got no name in column 5"),
         ("day,a,b,c\n1,2,3\n", r"as there are names, 4; got 3 in row 2\. Cells are separated by ','"),
         ("day,a,b,c\n1,2,3,4\n1,2,3,4,5\n", r"as there are names, 4; got 5 in row 3"),
@@ -642,7 +642,7 @@ def test_inputs_are_matched_by_the_index(file):
         inputs_from_file(file("day,wind\n2024-01-01,1\n"), index)
     with pytest.raises(ValueError, match=r"one row for each label; got 2024-01-01 .* again in row 3, column 'day'"):
         inputs_from_file(file("day,wind\n2024-01-01,1\n2024-01-01,1\n2024-01-02,1\n"), index)
-    with pytest.raises(ValueError, match=r"got an empty cell in row 3, column 'wind'"):
+    with pytest.raises(ValueError, match=r"got an empty cell in row 3, column 'wind'\. Fill it in"):
         inputs_from_file(file("day,wind\n2024-01-01,1\n2024-01-02,\n"), index)
     with pytest.raises(ValueError, match=r"columns of numbers beside the index, its first column; got 'wind' alone"):
         inputs_from_file(file("wind\n1\n2\n"), index)
@@ -675,6 +675,10 @@ def test_columns_of_a_model_are_chosen_by_name(file):
         [[2.0, 1.0]],
         [5],
     )
+    last = inputs_from_file(file("day,rain,sun,wind\n5,3,1,2\n"), features=["wind", "sun"])
+    assert (last.to_numpy().tolist(), last.index.tolist()) == ([[2.0, 1.0]], [5])
+    bare = inputs_from_file(file("sun,wind,rain\n1,2,3\n"), features=["wind", "sun"])
+    assert (bare.to_numpy().tolist(), bare.index.tolist()) == ([[2.0, 1.0]], [0])
     with pytest.raises(ValueError, match=r"columns that the model was fitted to; got none named 'wind'"):
         inputs_from_file(file("day,sun\n5,1\n"), features=["wind", "sun"])
 

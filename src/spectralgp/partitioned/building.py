@@ -252,7 +252,7 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             digest.update(f"{argument.dtype}{argument.shape}".encode())
-            digest.update(np.ascontiguousarray(argument))
+            digest.update(np.ascontiguousarray(argument).data)
         else:
             digest.update(repr(argument).encode())
         digest.update(b"|")

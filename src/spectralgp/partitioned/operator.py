@@ -310,8 +310,8 @@ class PartitionedOperator(Operator):
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
         recurrence = _Pass(self, self.combine(start, self.product(start, start) ** -0.5).parts, 1)
         recurrence.advance(1, local.Lanczos())
-        ((square, cross, _),) = recurrence.sums()
-        length, doubled = 0.5, cross / square
+        ((_, doubled, _),) = recurrence.sums()  # of a vector of length one
+        length = 0.5
         while True:
             recurrence.advance(1, local.Lanczos(length, doubled))
             ((square, cross, overlap),) = recurrence.sums()
