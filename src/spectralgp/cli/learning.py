@@ -19,7 +19,6 @@ from spectralgp.baselines import Performance, baselines_of, fillings, forecasts,
 from spectralgp.cli import files
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
-from spectralgp.files.inputs import TIME
 from spectralgp.graphs import GraphBase
 from spectralgp.report import words
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
@@ -121,8 +120,8 @@ def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tupl
         seasons: Any = AUTO if season == [AUTO] else tuple(float(one) for one in season)
     except ValueError as error:
         raise typer.BadParameter(f"--season must be auto or periods in rows; got {' and '.join(season)}.") from error
-    beside = None if data.inputs is None else data.inputs.drop(columns=TIME)
-    exogenous = None if beside is None or beside.empty else beside
+    columns = list(data.recipe.columns)
+    exogenous = data.inputs[columns] if data.inputs is not None and columns else None
     return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
 
 
