@@ -503,14 +503,16 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
     sizes = {"auto": 1.2, "diffusion": 1.1, "cosine": 0.9, "matern": 1.0}  # of errors; densities are best for cosine
     filled = [performance("x", 0.5), performance("neighbours on the graph", 0.6)]
 
-    def compared(name, model, data, n_held_out):
+    def compared(name, model, training, new):
         found = performance(name, sizes[name])
-        assert (len(data.signals), n_held_out) == (30, 6)
+        assert (len(training.signals), len(new.signals)) == (24, 6)
         return learning.Compared.of(found, 12.345, None, 0.5), found, np.full((6, 4), 0.5)
 
     monkeypatch.setattr(learning, "_compared", compared)
-    monkeypatch.setattr(learning, "_baselines", lambda data, n: [performance("node means", 0.95)])
-    monkeypatch.setattr(learning, "_fillings", lambda model, name, data, n: [replace(filled[0], name=name), filled[1]])
+    monkeypatch.setattr(learning, "_baselines", lambda training, new: [performance("node means", 0.95)])
+    monkeypatch.setattr(
+        learning, "_fillings", lambda model, name, data, new: [replace(filled[0], name=name), filled[1]]
+    )
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--kernels", kernels]
     answer = json.loads(answered(*arguments, "--json"))
     assert (answer["n_signals"], answer["n_held_out"]) == (24, 6)
@@ -532,7 +534,7 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
 
 
 def test_signals_must_be_left_to_learn_from(folder, monkeypatch):
-    monkeypatch.setattr(learning, "_baselines", lambda data, n: [])
+    monkeypatch.setattr(learning, "_baselines", lambda training, new: [])
     incomes("incomes")[:3].to_csv("few.csv")
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "few.csv", "--kernels", "identity"]
     said = refused(*arguments, "--held-out", "0.6")
