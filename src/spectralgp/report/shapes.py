@@ -51,7 +51,7 @@ class Modes:
         counts = np.maximum(spectrum.multiplicities, 0.0)  # weights of a quadrature may be negative one by one
         low, high = float(values.min()), float(values.max())
         inside = np.linspace(low, high, N_BINS + 1)
-        bins = np.clip(np.searchsorted(inside, values, side="right"), 1, N_BINS)
+        bins = np.minimum(np.searchsorted(inside, values, side="right"), N_BINS)
         bins = np.where(values <= low, 0, np.where(values >= high, N_BINS + 1, bins))
         totals = np.bincount(bins, counts, N_BINS + 2)
         there = totals > 0
