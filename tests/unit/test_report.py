@@ -414,7 +414,11 @@ def test_biases_in_words():
     low = words.bias_words(share_of(errors + 1, 0.0))
     assert low == f"Predictions are too low by {np.mean(errors + 1):.3g} on average (± {_error_of(errors):.2g})."
     assert words.bias_words(share_of(errors - 1, 0.0)).startswith("Predictions are too high by ")
-    assert words.bias_words(share_of(errors, 0.0)).startswith("There is no bias to be seen: ")
+    none = words.bias_words(share_of(errors, 0.0))
+    side, size = "low" if errors.mean() > 0 else "high", abs(errors.mean())
+    spread = f"(± {_error_of(errors):.2g})"
+    assert none == f"There is no bias to be seen: predictions are too {side} by {size:.2g} on average {spread}."
+    assert ["±" in words.bias_words(share_of(errors[:n], 0.0)) for n in (1, 2)] == [False, True]
 
 
 def _error_of(errors):

@@ -143,9 +143,12 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
             (step for step in np.argsort(steps).tolist() if not _is_real(extremes, step, power, shares, distances)),
             None,
         )
-        if weakest is None or (len(extremes) == 2 and distances is None):
+        if weakest is None:
             return extremes
-        if len(extremes) == 2:  # what is told apart lies between other places than the largest and the least
+        if len(extremes) == 2:
+            if distances is None:
+                return extremes
+            # what is told apart lies between other places than the largest and the least
             return sorted(int(place) for place in np.unravel_index(np.argmax(distances), distances.shape))
         # an end goes alone, so that the other side goes on to it; within, a hump and a valley go together
         if weakest == 0:
