@@ -44,6 +44,12 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     rarely[:2, 2] = NAN
     few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
     assert figures._first_node(few, NODES) == 1
+    half = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, NAN], [1.0, NAN]])
+    filled = Filled(np.where(np.isnan(half), 7.0, NAN), half)
+    assert figures._first_node(dataclasses.replace(few, observed=half, filled=filled), np.arange(2)) == 1
+    # squared errors of 1 four times, 4 once and 2 once
+    errors = np.array([[1.0, 2.0, np.sqrt(2)], [1, NAN, NAN], [1, NAN, NAN], [1, NAN, NAN]])
+    assert figures._first_node(dataclasses.replace(predictions(), observed=errors, mean=np.zeros((4, 3))), NODES) == 2
 
 
 def test_colours_end_where_tails_begin():
