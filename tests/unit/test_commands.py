@@ -1281,6 +1281,21 @@ def test_kernels_are_found_by_name(name):
     assert name != "polynomial" or found == Polynomial("auto")
 
 
+def test_a_degree_is_that_of_the_polynomial():
+    named = {("auto", None): "auto", ("diffusion", None): "diffusion", ("auto", "3"): "polynomial:3"}
+    named |= {("polynomial", "auto"): "polynomial:auto", ("polynomial", None): "polynomial"}
+    assert {typed: learning._with_degree(*typed) for typed in named} == named
+    assert (kernel_named("polynomial:auto"), kernel_named(" Matern ")) == (Polynomial("auto"), Matern())
+    for text, said in (
+        ("auto:2", "kernel must be one of auto, polynomial, "),
+        ("matern:auto", "such as matern:2, the number being its nu"),
+        ("random-walk:1.5", "such as random-walk:2, the number being its steps"),
+        ("identity:1", "must stand alone"),
+    ):
+        with pytest.raises(typer.BadParameter, match=said):
+            kernel_named(text)
+
+
 def test_a_kernel_that_fails_is_left_out_of_the_comparison(folder):
     pd.DataFrame({"source": [f"n{k}" for k in range(60)], "target": [f"n{k + 1}" for k in range(60)]}).to_csv(
         "path.csv", index=False
