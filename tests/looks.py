@@ -135,6 +135,7 @@ PLACES = np.array([[0.0, 0.0], [2.0, 0.5], [1.0, 2.0], [3.0, 2.5], [0.5, 1.0]])
 GRAPH = Graph.from_edges(
     [(0, 1, 1.0), (1, 2, 2.0), (2, 3, 0.5), (3, 4, 4.0), (4, 0, 1.5)], names=list("abcde"), coordinates=PLACES
 )
+PATH = Graph.from_edges([(node, node + 1) for node in range(300)])
 SIGNALS = np.sin(1.0 + np.arange(40.0).reshape(8, 5) ** 1.3)
 HOLED = np.where((SIGNALS > 0.6) & (np.arange(8) % 3 == 1)[:, None], NAN, SIGNALS)
 BACKTEST = Backtest(
@@ -165,6 +166,10 @@ def drawn_by_matplotlib() -> dict[str, Any]:
         "five filters": lambda ax: plots.plot_filter(2 * kernels[:2] + kernels[:1], ax=ax),
         "coefficients": lambda ax: plots.plot_fourier(SIGNALS[:3], GRAPH, ax=ax),
         "many coefficients": lambda ax: plots.plot_fourier(SIGNALS, GRAPH, ax=ax, log=True),
+        "crowded coefficients": lambda ax: plots.plot_fourier(np.eye(301)[:3], PATH, ax=ax, labels=list("abc")),
+        "a signal above its colours": lambda ax: plots.plot_signal(
+            GRAPH, SIGNALS[0], ax=ax, colorbar="bottom", colorbar_label="unit"
+        ),
         "a signal": lambda ax: plots.plot_signal(
             GRAPH, HOLED[1], ax=ax, aspect=1.5, labels=list("ABCDE"), symmetric=True
         ),

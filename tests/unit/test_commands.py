@@ -41,8 +41,9 @@ from spectralgp import (
     plots,
 )
 from spectralgp.baselines import Performance, RidgeRegression, hidden_at_once
-from spectralgp.cli import files, learning, pictures
+from spectralgp.cli import answers, files, learning, pictures
 from spectralgp.cli import showcase as demo
+from spectralgp.cli.app import print_json
 from spectralgp.cli.commands import KERNELS, Fit
 from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import _aspect
@@ -163,6 +164,10 @@ def test_a_prediction_is_the_librarys_own(fitted):
 def test_long_predictions_are_the_wide_ones(fitted):
     answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "mean.csv", "--std", "std.csv")
     answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "long.csv", "--long")
+    both = ["--out", "x.csv", "--long", "--std", "y.csv"]
+    assert "--std must be left out with --long" in refused(
+        "predict", "model.sgp", "--signals", "files/later.csv", *both, status=2
+    )
     long = pd.read_csv("long.csv")
     assert list(long) == ["year", "node", "mean", "std"]
     for name in ("mean", "std"):
@@ -503,14 +508,16 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
     sizes = {"auto": 1.2, "diffusion": 1.1, "cosine": 0.9, "matern": 1.0}  # of errors; densities are best for cosine
     filled = [performance("x", 0.5), performance("neighbours on the graph", 0.6)]
 
-    def compared(name, model, data, n_held_out):
+    def compared(name, model, training, new):
         found = performance(name, sizes[name])
-        assert (len(data.signals), n_held_out) == (30, 6)
+        assert (len(training.signals), len(new.signals)) == (24, 6)
         return learning.Compared.of(found, 12.345, None, 0.5), found, np.full((6, 4), 0.5)
 
     monkeypatch.setattr(learning, "_compared", compared)
-    monkeypatch.setattr(learning, "_baselines", lambda data, n: [performance("node means", 0.95)])
-    monkeypatch.setattr(learning, "_fillings", lambda model, name, data, n: [replace(filled[0], name=name), filled[1]])
+    monkeypatch.setattr(learning, "_baselines", lambda training, new: [performance("node means", 0.95)])
+    monkeypatch.setattr(
+        learning, "_fillings", lambda model, name, data, new: [replace(filled[0], name=name), filled[1]]
+    )
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--kernels", kernels]
     answer = json.loads(answered(*arguments, "--json"))
     assert (answer["n_signals"], answer["n_held_out"]) == (24, 6)
@@ -532,7 +539,7 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
 
 
 def test_signals_must_be_left_to_learn_from(folder, monkeypatch):
-    monkeypatch.setattr(learning, "_baselines", lambda data, n: [])
+    monkeypatch.setattr(learning, "_baselines", lambda training, new: [])
     incomes("incomes")[:3].to_csv("few.csv")
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "few.csv", "--kernels", "identity"]
     said = refused(*arguments, "--held-out", "0.6")
@@ -687,6 +694,83 @@ def test_classes_of_nodes_are_learnt_and_predicted(folder):
     assert "nothing but --out" in refused("predict", "classes.sgp", "--level", "0.9", "--out", "no.csv", status=2)
     Path("classes.csv").write_text("state,side\nAtlantis,east\n")
     assert "got 'Atlantis', which is none" in refused(*learn, "--out", "other.sgp")
+
+
+def test_what_was_typed_as_inputs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").touch()
+    parts = {
+        (): files.InputParts(), ("time",): files.InputParts(time=True), ("lag:12",): files.InputParts(lag=12),
+        ("a.csv", "lag:1", "time"): files.InputParts(True, 1, Path("a.csv")),
+    }  # fmt: skip
+    assert {typed: files.input_parts(list(typed)) for typed in parts} == parts
+    assert files.input_parts(None) == files.InputParts()
+    for typed, said in (
+        (["time", "time"], "at most once; got time and time. Join tables into one."),
+        (["a.csv", "a.csv"], "at most once; got a.csv and a.csv"),
+        (["lag:1", "lag:1"], "at most once; got lag:1 and lag:1"),
+        (["lag:-1"], "the row before, or another number; got lag:-1"),
+        (["lag:"], "the row before, or another number; got lag:"),
+        (["lag:\N{ARABIC-INDIC DIGIT ONE}"], "the row before, or another number; got lag:"),
+        (["b.csv"], "got b.csv, which is not a file"),
+    ):
+        with pytest.raises(typer.BadParameter, match=re.escape(said)):
+            files.input_parts(typed)
+
+
+def test_times_that_are_typed_are_numbers_or_dates():
+    assert files.times_given(["3", "4.5"], None, None)["time"].tolist() == [3.0, 4.5]
+    assert files.times_given(["1970-01-03"], "dates", None)["time"].tolist() == [2.0]
+    assert files.times_given(["04.01.1970"], None, "%d.%m.%Y")["time"].tolist() == [3.0]
+    for at, clock, said in (
+        (["soon"], None, "--at must be numbers or dates as 2024-01-31; got soon."),
+        (["1970-01-03"], "numbers", "--at must be numbers, as the model was fitted to; got 1970-01-03."),
+        (["3", "4"], "dates", "--at must be dates as 2024-01-31, as the model was fitted to; got 3, 4."),
+    ):
+        with pytest.raises(typer.BadParameter, match=re.escape(said)):
+            files.times_given(at, clock, None)
+
+
+def test_what_is_known_of_predictions_is_matched_by_label():
+    new = pd.DataFrame({"time": [1.0, 2.0, 3.0]}, index=[2001, 2002, 2003])
+    observed = pd.DataFrame({"a": [7.0, 5.0]}, index=[2003, 2001])
+    found = answers._matched(observed, new, Path("known.csv"))
+    pd.testing.assert_frame_equal(found, pd.DataFrame({"a": [5.0, np.nan, 7.0]}, index=new.index))
+    pd.testing.assert_frame_equal(answers._matched(observed[:1], None, Path("known.csv")), observed[:1])
+    for table, rows, said in (
+        (observed, None, "known.csv must have one row for a model without inputs, which predicts one signal; got 2."),
+        (observed[:0], None, "which predicts one signal; got 0."),
+        (observed.set_axis([2003, 2004]), new, "each once; got 2004, which is not among them."),
+        (observed.set_axis([2003, 2003]), new, "each once; got a label twice."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            answers._matched(table, rows, Path("known.csv"))
+
+
+def test_errors_name_their_file_once_and_tables_are_written_as_they_are_read(tmp_path):
+    path = tmp_path / "a.csv"
+    for error in ("X must be finite.", f"{path} must be finite."):
+        with pytest.raises(ValueError, match="must be finite") as found, files.naming(path):
+            raise ValueError(error)
+        assert str(found.value) == (error if str(path) in error else f"{path}: {error}")
+    path.write_text("year;b\n1;2,5\n")
+    asked = SimpleNamespace(date_format="%d.%m.%Y")
+    first, given = files.dialect_for(asked, None, path, tmp_path / "none.csv"), files.dialect_for(asked, None)
+    assert (first.separator, given.separator, first.date_format, given.date_format) == (";", ",", *2 * ("%d.%m.%Y",))
+    table = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    joined = files.joined([table[["a"]], table[["b"]]], pd.Index([7]), files.InputParts())
+    pd.testing.assert_frame_equal(joined, table.set_axis([7]))
+    assert files.joined([], pd.Index([7]), files.InputParts()) is None
+    with pytest.raises(ValueError, match=re.escape("--inputs must have no column named as those of time and lag")):
+        files.joined([table, table], pd.Index([7]), files.InputParts())
+
+
+def test_answers_for_machines_are_plain(capsys):
+    value = {"a": np.float64("nan"), 1: (Path("x"), np.arange(2), True, None, np.inf, 2.5), "b": [{"c": np.int64(3)}]}
+    print_json(value | {"é": "ü"})
+    printed = capsys.readouterr().out
+    assert '"é": "ü"' in printed
+    assert json.loads(printed) == {"é": "ü", "a": None, "1": ["x", [0, 1], True, None, None, 2.5], "b": [{"c": 3}]}
 
 
 def test_tables_of_nodes_are_in_the_order_of_the_graph(tmp_path):
@@ -1195,6 +1279,21 @@ def test_kernels_are_found_by_name(name):
     expected = {"polynomial:3": Polynomial(3), "matern:2.5": Matern(2.5), "random-walk:2": RandomWalk(2)}
     assert name not in expected or found == expected[name]
     assert name != "polynomial" or found == Polynomial("auto")
+
+
+def test_a_degree_is_that_of_the_polynomial():
+    named = {("auto", None): "auto", ("diffusion", None): "diffusion", ("auto", "3"): "polynomial:3"}
+    named |= {("polynomial", "auto"): "polynomial:auto", ("polynomial", None): "polynomial"}
+    assert {typed: learning._with_degree(*typed) for typed in named} == named
+    assert (kernel_named("polynomial:auto"), kernel_named(" Matern ")) == (Polynomial("auto"), Matern())
+    for text, said in (
+        ("auto:2", "kernel must be one of auto, polynomial, "),
+        ("matern:auto", "such as matern:2, the number being its nu"),
+        ("random-walk:1.5", "such as random-walk:2, the number being its steps"),
+        ("identity:1", "must stand alone"),
+    ):
+        with pytest.raises(typer.BadParameter, match=said):
+            kernel_named(text)
 
 
 def test_a_kernel_that_fails_is_left_out_of_the_comparison(folder):

@@ -414,7 +414,11 @@ def test_biases_in_words():
     low = words.bias_words(share_of(errors + 1, 0.0))
     assert low == f"Predictions are too low by {np.mean(errors + 1):.3g} on average (± {_error_of(errors):.2g})."
     assert words.bias_words(share_of(errors - 1, 0.0)).startswith("Predictions are too high by ")
-    assert words.bias_words(share_of(errors, 0.0)).startswith("There is no bias to be seen: ")
+    none = words.bias_words(share_of(errors, 0.0))
+    side, size = "low" if errors.mean() > 0 else "high", abs(errors.mean())
+    spread = f"(± {_error_of(errors):.2g})"
+    assert none == f"There is no bias to be seen: predictions are too {side} by {size:.2g} on average {spread}."
+    assert ["±" in words.bias_words(share_of(errors[:n], 0.0)) for n in (1, 2)] == [False, True]
 
 
 def _error_of(errors):
@@ -543,7 +547,7 @@ def walk(n_signals, n_nodes=6):
 
 
 def test_coverage_is_shown_with_its_standard_error(told):
-    page = page_of(told, "some")
+    page = page_of(told, "some", 1.0)
     for level, found in told.calibration.coverages.items():
         row = rf">{level:.0%}</th><td>{found.value:.1%} ± {found.standard_error:.1%}</td>"
         assert re.search(row, page)
@@ -1054,6 +1058,6 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
 
 def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
-    page = page_of(told, "some")
+    page = page_of(told, "some", 1.0)
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page

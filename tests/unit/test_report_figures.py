@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from spectralgp import Graph
 from spectralgp.report import figures, numbers
 from spectralgp.report.numbers import Filled, Predictions
 from spectralgp.report.shapes import Modes, shape_of
@@ -43,6 +44,12 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     rarely[:2, 2] = NAN
     few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
     assert figures._first_node(few, NODES) == 1
+    half = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, NAN], [1.0, NAN]])
+    filled = Filled(np.where(np.isnan(half), 7.0, NAN), half)
+    assert figures._first_node(dataclasses.replace(few, observed=half, filled=filled), np.arange(2)) == 1
+    # squared errors of 1 four times, 4 once and 2 once
+    errors = np.array([[1.0, 2.0, np.sqrt(2)], [1, NAN, NAN], [1, NAN, NAN], [1, NAN, NAN]])
+    assert figures._first_node(dataclasses.replace(predictions(), observed=errors, mean=np.zeros((4, 3))), NODES) == 2
 
 
 def test_colours_end_where_tails_begin():
@@ -76,6 +83,62 @@ def test_points_are_inside_their_intervals_or_outside():
         np.testing.assert_allclose(trace.y, OBSERVED[chosen])
     assert list(outside.text) == ["w, a", "v, c"]
     assert list(line.x) == list(line.y) == [0.0, 5.0]
+
+
+def test_of_many_points_some_are_drawn(monkeypatch):
+    pairs = set(zip(MEAN[np.isfinite(OBSERVED)], OBSERVED[np.isfinite(OBSERVED)], strict=True))
+    for most, n_drawn in ((6, 6), (7, 7), (8, 7)):
+        monkeypatch.setattr(figures, "MAX_POINTS", most)
+        traces = figures._scatter(predictions(), ("u", "v", "w"), NODES).data[:2]
+        drawn = [pair for trace in traces for pair in zip(trace.x, trace.y, strict=True)]
+        assert len({text for trace in traces for text in trace.text}) == len(drawn) == n_drawn
+        assert set(drawn) <= pairs
+    none = dataclasses.replace(predictions(), observed=np.full((3, 3), NAN))
+    assert list(figures._scatter(none, ("u", "v", "w"), NODES).data[2].x) == [0.0, 1.0]
+
+
+def test_a_map_has_the_edges_between_nodes_that_are_drawn(monkeypatch):
+    coordinates = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0], [8.0, 9.0]])
+    graph = Graph.from_edges([(0, 2, 1.0), (2, 4, 3.0), (1, 2, 5.0), (0, 4, 2.0)], n_nodes=5, coordinates=coordinates)
+    ends = {0: (0.0, 1.0), 2: (4.0, 5.0), 4: (8.0, 9.0)}
+
+    def drawn():
+        edges, nodes, missing, _ = figures._map(graph, figures.places_of(graph), 1.5).data
+        points = np.c_[edges.x, edges.y].reshape(-1, 3, 2)
+        assert np.isnan(points[:, 2]).all()
+        return {edges.type, nodes.type, missing.type}, [sorted(map(tuple, one)) for one in points[:, :2].tolist()]
+
+    assert drawn()[0] == {"scatter"}
+    assert len(drawn()[1]) == 4
+    monkeypatch.setattr(figures, "MAX_NODES", 3)
+    assert sorted(drawn()[1]) == sorted([[ends[0], ends[2]], [ends[2], ends[4]], [ends[0], ends[4]]])
+    monkeypatch.setattr(figures, "MAX_EDGES", 2)
+    assert sorted(drawn()[1]) == sorted([[ends[2], ends[4]], [ends[0], ends[4]]])  # the heaviest
+    for most, kind in ((3, "scatter"), (2, "scattergl")):
+        monkeypatch.setattr(figures, "MAX_POINTS", most)
+        assert drawn()[0] == {kind}
+
+
+def test_names_that_are_long_or_broken_are_one_short_line():
+    assert figures.hover_text("a" * 80) == "a" * 80
+    assert figures.hover_text("a" * 81) == "a" * 77 + "..."
+    assert figures.hover_text("<a>\n  & b") == "&lt;a&gt; &amp; b"
+
+
+@pytest.mark.parametrize(
+    ("labels", "places", "order", "kind", "title"),
+    [
+        (["2020-02-01", "2020-01-01 06:00"], ["2020-02-01", "2020-01-01 06:00"], [1, 0], "date", ""),
+        (["2020-02-01", "20200101"], ["2020-02-01", "20200101"], [0, 1], "category", ""),
+        (["10", "9", "-1.5"], [10.0, 9.0, -1.5], [2, 1, 0], "linear", ""),
+        (["row 10", "row 9"], [10.0, 9.0], [1, 0], "linear", "row"),
+        (["row 10", "9"], ["row 10", "9"], [0, 1], "category", ""),
+        (["3", "nan"], ["3", "nan"], [0, 1], "category", ""),
+    ],
+)
+def test_labels_are_places_along_an_axis(labels, places, order, kind, title):
+    along = figures.positions_of(labels)
+    assert (along.places, along.order, along.kind, along.title) == (places, order, kind, title)
 
 
 def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():

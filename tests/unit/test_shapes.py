@@ -181,6 +181,9 @@ def test_frequencies_of_a_quadrature_count_by_their_weights_and_negative_ones_fo
     found = Modes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
     np.testing.assert_allclose(found.points, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(found.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    many = Modes.of(SimpleNamespace(eigenvalues=np.linspace(0, 1, 302), multiplicities=np.ones(302), upper=1.0))
+    assert many.points.size == 32  # both ends, and thirty bins of ten
+    np.testing.assert_allclose(many.shares[1:-1] * 302, 10.0)
     near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=weights, upper=1.0))
     np.testing.assert_allclose(near.points, [0.0, 0.01, 1.0])  # ends are alone; the third counts for nothing
     np.testing.assert_allclose(near.shares, np.array([2.0, 4.0, 0.5]) / 6.5)

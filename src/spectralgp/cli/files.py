@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor
+from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Report, Score, TableCommand, Update
@@ -35,6 +37,15 @@ class Data:
     inputs: pd.DataFrame | None
     signals: pd.DataFrame
     recipe: InputRecipe  # how the inputs were made
+
+    @property
+    def features(self) -> Array:
+        """Inputs as an array; without columns if there are none."""
+        return np.empty((len(self.signals), 0)) if self.inputs is None else self.inputs.to_numpy(dtype=float)
+
+    def part(self, rows: slice) -> Data:
+        """Some of the rows."""
+        return replace(self, inputs=None if self.inputs is None else self.inputs[rows], signals=self.signals[rows])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -19,13 +19,9 @@ from spectralgp.baselines import Performance, baselines_of, fillings, forecasts,
 from spectralgp.cli import files
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
-from spectralgp.files.inputs import TIME
 from spectralgp.graphs import GraphBase
 from spectralgp.report import words
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Fitted = GraphGPRegressor | GraphGPForecaster | GraphGPClassifier
 
@@ -121,8 +117,8 @@ def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tupl
         seasons: Any = AUTO if season == [AUTO] else tuple(float(one) for one in season)
     except ValueError as error:
         raise typer.BadParameter(f"--season must be auto or periods in rows; got {' and '.join(season)}.") from error
-    beside = None if data.inputs is None else data.inputs.drop(columns=TIME)
-    exogenous = None if beside is None or beside.empty else beside
+    columns = list(data.recipe.columns)
+    exogenous = data.inputs[columns] if data.inputs is not None and columns else None
     return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
 
 
@@ -242,6 +238,7 @@ def compare(asked: Compare) -> None:
             f"{asked.signals} must have at least 2 signals beside those held out, {n_held_out}; got "
             f"{len(data.signals)}. Add rows."
         )
+    training, new = data.part(slice(None, -n_held_out)), data.part(slice(-n_held_out, None))
     rows: list[Compared] = []
     ours: tuple[GraphGPRegressor, Performance, Array] | None = None  # auto, or the best: compared with baselines
     with progress_bar("compare", len(named), show=True) as progress:
@@ -249,7 +246,7 @@ def compare(asked: Compare) -> None:
             stacking = Stacking(kernel, n_jobs=asked.jobs)
             model = GraphGPRegressor(data.graph, stacking, random_state=asked.seed, spectrum=asked.spectrum)
             try:
-                row, found, transformed = _compared(name, model, data, n_held_out)
+                row, found, transformed = _compared(name, model, training, new)
                 rows.append(row)
                 if ours is None or name == AUTO or (ours[1].name != AUTO and row.held_out > ours[1].log_density):
                     ours = model, found, transformed
@@ -259,9 +256,9 @@ def compare(asked: Compare) -> None:
                 progress(name)
     if ours is None:
         raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
-    n_learnt = len(data.signals) - n_held_out
+    n_learnt = len(training.signals)
     model, performance, transformed = ours
-    others, filled = _baselines(data, n_held_out), _fillings(model, performance.name, data, n_held_out)
+    others, filled = _baselines(training, new), _fillings(model, performance.name, data, new)
     named_ours = [replace(one, name=f"learnt model ({one.name})") for one in [performance, *filled[:1]]]
     said = [
         *words.baseline_words([named_ours[0], *others], words.SOURCES["held out"]["scored"]),
@@ -297,15 +294,14 @@ def compare(asked: Compare) -> None:
 
 
 def _compared(
-    name: str, model: GraphGPRegressor, data: files.Data, n_held_out: int
+    name: str, model: GraphGPRegressor, training: files.Data, new: files.Data
 ) -> tuple[Compared, Performance, Array]:
     """A kernel's row of the table, how it did signal by signal, and the PIT of every value."""
     start = perf_counter()
-    model.fit(*_part(data, slice(None, -n_held_out)))
+    model.fit(training.inputs, training.signals)
     seconds = perf_counter() - start
-    inputs, truth = _part(data, slice(-n_held_out, None))
-    predicted = observed_and_predicted(model, inputs, truth)
-    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))
+    predicted = observed_and_predicted(model, new.inputs, new.signals)
+    densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
     found = Performance.of(name, *predicted, densities)
     try:
         left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
@@ -314,40 +310,29 @@ def _compared(
     return Compared.of(found, model.log_marginal_likelihood_, left_out, seconds), found, pit(*predicted)
 
 
-def _baselines(data: files.Data, n_held_out: int) -> list[Performance]:
+def _baselines(training: files.Data, new: files.Data) -> list[Performance]:
     """What one might use instead, on the same held-out signals."""
-    inputs, signals = _features(data), data.signals.to_numpy(dtype=float)
-    names = [] if data.inputs is None else list(data.inputs.columns)
-    columns = [names.index(str(name)) if str(name) in names else -1 for name in data.signals.columns]
-    has_all = data.inputs is not None and min(columns) >= 0
-    training, new = ((inputs[rows], signals[rows]) for rows in (slice(None, -n_held_out), slice(-n_held_out, None)))
-    factor = None if data.recipe.lag is None else 1.0
-    return forecasts(baselines_of(*training, np.array(columns) if has_all else None, factor), training, new)
+    names = [] if training.inputs is None else list(training.inputs.columns)
+    nodes = [str(name) for name in training.signals.columns]
+    columns = np.array([names.index(name) for name in nodes]) if set(nodes) <= set(names) else None
+    pairs = [(one.features, one.signals.to_numpy(dtype=float)) for one in (training, new)]
+    factor = None if training.recipe.lag is None else 1.0
+    return forecasts(baselines_of(*pairs[0], columns, factor), *pairs)
 
 
-def _fillings(model: GraphGPRegressor, name: str, data: files.Data, n_held_out: int) -> list[Performance]:
-    """Ours and others at values of the held-out signals that are hidden; none where no cell is empty."""
-    names, rows = list(data.graph.names or data.signals.columns), slice(-n_held_out, None)
+def _fillings(model: GraphGPRegressor, name: str, data: files.Data, new: files.Data) -> list[Performance]:
+    """Ours and others at hidden values of the held-out signals, the last of all; none where no cell is empty."""
+    names, rows = list(data.graph.names or data.signals.columns), slice(-len(new.signals), None)
     signals = data.signals[names].to_numpy(dtype=float)  # in the order of the graph
     if not np.isnan(signals).any():
         return []
     out = hidden_at_once(signals, rows)
     if not out.any():
         return []
-    partial = data.signals[names][rows].mask(out[rows])
-    inputs = np.empty((n_held_out, 0)) if data.inputs is None else data.inputs[rows]
+    partial = new.signals[names].mask(out[rows])
+    inputs = new.features if new.inputs is None else new.inputs
     predicted = model.predict(inputs, return_std=True, include_noise=True, observed=partial)
-    mean, std = np.zeros((2, *signals.shape))
+    mean, std = np.full((2, *signals.shape), np.nan)
     mean[rows], std[rows] = (one[names] for one in predicted)
     ours = Performance.of(name, np.where(out, signals, np.nan), mean, std)
-    return [ours, *fillings(model.graph_, _features(data), signals, out)]
-
-
-def _features(data: files.Data) -> Array:
-    """Inputs as an array; without columns if there are none."""
-    return np.empty((len(data.signals), 0)) if data.inputs is None else data.inputs.to_numpy(dtype=float)
-
-
-def _part(data: files.Data, rows: slice) -> tuple[pd.DataFrame | None, pd.DataFrame]:
-    """Inputs and signals of some rows."""
-    return None if data.inputs is None else data.inputs[rows], data.signals[rows]
+    return [ours, *fillings(model.graph_, data.features, signals, out)]

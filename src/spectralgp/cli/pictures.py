@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,27 +56,26 @@ def plot(asked: Plot) -> None:
         raise ValueError(
             f"--node must be a node of {asked.model}; got {unknown[0]}. The first of them are {names[:5]}."
         )
+    pyplot = require("matplotlib.pyplot", "plots", "to draw")
+    n_panels = max(len(node), 1)
+    size = MAP_SIZE if asked.draw_map else (WIDTH, HEIGHT * n_panels)
+    figure, axes = pyplot.subplots(n_panels, 1, squeeze=False, sharex=True, layout="constrained", figsize=size)
     with files.naming(asked.model if asked.signals is None else asked.signals):
-        figure = _series_drawn(asked, fitted, names) if is_series else _signals_drawn(asked, fitted)
+        if is_series:
+            _draw_series(asked, fitted, names, axes[:, 0])
+        else:
+            _draw_signals(asked, fitted, axes[:, 0])
     if asked.title is not None:
         figure.suptitle(asked.title)
-    for ax in figure.axes[: len(node)]:
+    for ax in axes[: len(node), 0]:
         ax.label_outer()
     shown = ", ".join(node) if node else "map" if asked.draw_map else "filters"
     _save(figure, out, asked.title or f"{asked.model.name}: {shown}")
     say(asked.as_json, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
 
 
-def _figure(n_panels: int = 1, size: tuple[float, float] | None = None) -> tuple[Figure, list[Axes]]:
-    pyplot = require("matplotlib.pyplot", "plots", "to draw")
-    figure, axes = pyplot.subplots(
-        n_panels, 1, squeeze=False, sharex=True, layout="constrained", figsize=size or (WIDTH, HEIGHT * n_panels)
-    )
-    return figure, axes[:, 0].tolist()
-
-
-def _signals_drawn(asked: Plot, model: GraphGPRegressor) -> Figure:
-    """Nodes over time, a map or the filters of a model of signals."""
+def _draw_signals(asked: Plot, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
+    """Draw nodes over time, a map or the filters of a model of signals."""
     from spectralgp.plots import plot_filled, plot_filter, plot_prediction, plot_signal
 
     path, row = asked.signals, asked.row
@@ -84,9 +84,8 @@ def _signals_drawn(asked: Plot, model: GraphGPRegressor) -> Figure:
     if not asked.node and not asked.draw_map:
         if path is not None:
             raise typer.BadParameter("--signals must come with --node or --map: filters are drawn without.")
-        figure, (ax,) = _figure()
-        plot_filter(model, ax=ax)
-        return figure
+        plot_filter(model, ax=axes[0])
+        return
     if path is None:
         raise typer.BadParameter("--signals must be given with --node or --map, which draw them.")
     data = files.data_of(asked, model, path)
@@ -97,17 +96,14 @@ def _signals_drawn(asked: Plot, model: GraphGPRegressor) -> Figure:
         if row is not None and row not in labels:
             raise ValueError(f"--row must be a label of a row; got {row}. The last of them are {labels[-3:]}.")
         place = len(labels) - 1 if row is None else labels.index(row)
-        ordered = list(model.graph_.names or observed.columns)
-        figure, (ax,) = _figure(size=MAP_SIZE)
-        rows = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
         graph = model.graph_.require_whole("to be drawn")
-        plot_signal(graph, next(rows), filled=next(rows), ax=ax, aspect=_aspect(graph.coordinates))
-        ax.set_title(labels[place])
-        return figure
-    node = asked.node or []
-    figure, axes = _figure(len(node))
+        ordered = list(graph.names or observed.columns)
+        known, filled = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
+        plot_signal(graph, known, filled=filled, ax=axes[0], aspect=_aspect(graph.coordinates))
+        axes[0].set_title(labels[place])
+        return
     columns = {str(name): place for place, name in enumerate(observed.columns)}
-    for name, ax in zip(node, axes, strict=True):
+    for name, ax in zip(asked.node or [], axes, strict=True):
         column = columns[name]
         values = observed.iloc[:, column]
         if values.isna().any():
@@ -117,29 +113,22 @@ def _signals_drawn(asked: Plot, model: GraphGPRegressor) -> Figure:
         own = observed.columns[column]
         along: dict[str, Any] = {"positions": observed.index} if observed.index.dtype != object else {"sort": False}
         plot_prediction(values, mean[own], spread[own], ax=ax, level=asked.level, ylabel=name, **along)
-    return figure
 
 
-def _series_drawn(asked: Plot, model: GraphGPForecaster, names: list[str]) -> Figure:
-    """Forecasts of nodes, or of all on a map, or the time scales of a series by frequency."""
+def _draw_series(asked: Plot, model: GraphGPForecaster, names: list[str], axes: Sequence[Axes]) -> None:
+    """Draw forecasts of nodes, or of all on a map, or the time scales of a series by frequency."""
     from spectralgp.plots import plot_forecast, plot_forecast_map, plot_rates
 
     if asked.inputs is not None:
         raise typer.BadParameter("--inputs must be left out for a series.")
     past = None if asked.signals is None else files.read_signals(asked, asked.signals, model.graph_)
     if asked.draw_map:
-        figure, (ax,) = _figure(size=MAP_SIZE)
-        plot_forecast_map(model, asked.steps or 1, ax=ax, aspect=_aspect(model.graph_.coordinates))
-        return figure
-    node = asked.node or []
-    figure, axes = _figure(max(len(node), 1))
-    if not node:
+        plot_forecast_map(model, asked.steps or 1, ax=axes[0], aspect=_aspect(model.graph_.coordinates))
+    elif not asked.node:
         plot_rates(model, ax=axes[0])
-        return figure
-    steps = asked.steps or DEFAULT_STEPS
-    for name, ax in zip(node, axes, strict=True):
+    for name, ax in zip(asked.node or [], axes, strict=False):
+        steps = asked.steps or DEFAULT_STEPS
         plot_forecast(model, names.index(name), steps, past=past, levels=(asked.level,), ax=ax)
-    return figure
 
 
 def _aspect(coordinates: Any) -> Any:

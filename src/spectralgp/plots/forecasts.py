@@ -68,11 +68,12 @@ def plot_forecast(
     labels = model.times_ahead(horizon)
     ax = style.axes(ax)
     along = style.read_positions(labels, len(labels))
+    width, mark = (0.0, "") if len(labels) > 1 else (6.0, "_")  # a fan of one step has no area
     for level, shade in zip(sorted(levels, reverse=True), reversed(SHADES), strict=False):
         half = interval_half_width(std, level)
         name = style.interval_label(level)
-        ax.fill_between(along.places, mean - half, mean + half, color=shade, linewidth=0, label=name)
-    ax.plot(along.places, mean, color="0.25", label="forecast")
+        ax.fill_between(along.places, mean - half, mean + half, color=shade, linewidth=width, label=name)
+    ax.plot(along.places, mean, color="0.25", marker=mark, markersize=9, label="forecast")
     for rows, colour, label in ((past, BLUE, "observed"), (later, ORANGE, "what came")):
         if rows is None:
             continue

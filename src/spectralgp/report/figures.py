@@ -24,9 +24,9 @@ from spectralgp.forecasting.backtests import Backtest
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.report.numbers import Bands, Numbers, Predictions, deviation_band
-from spectralgp.report.series import SeriesNumbers
+from spectralgp.report.series import SeriesNumbers, shares_inside
 from spectralgp.report.words import NAMES
-from spectralgp.scores import JUDGED_LEVELS, LEVELS, Calibration, interval_half_width
+from spectralgp.scores import LEVELS, Calibration, interval_half_width
 
 go = require("plotly.graph_objects", "report", "to write a report")
 make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
@@ -265,8 +265,7 @@ def _by_horizon(found: Backtest, scores: dict[str, Array], title: str) -> Any:
 def _coverage_by_horizon(found: Backtest) -> Any:
     """Shares inside intervals by horizon, each level with where it should be."""
     figure, steps = go.Figure(), [str(one) for one in found.horizons]
-    shares = dict(zip(JUDGED_LEVELS, [] if found.coverages is None else found.coverages, strict=False))
-    for (level, values), colour in zip((shares or {0.9: found.coverage}).items(), (GREEN, ORANGE, BLUE), strict=False):
+    for (level, values), colour in zip(shares_inside(found).items(), (GREEN, ORANGE, BLUE), strict=False):
         expected = {"mode": "lines", "line": {**DIAGONAL, "color": colour}, "hoverinfo": "skip", "showlegend": False}
         figure.add_scatter(x=steps, y=[level] * len(steps), **expected)
         name, hover = f"in {level:.0%} intervals", "%{x} steps ahead: %{y:.1%}<extra></extra>"

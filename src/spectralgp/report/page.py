@@ -16,7 +16,7 @@ from spectralgp.report.numbers import Numbers
 from spectralgp.report.series import SeriesNumbers
 
 
-def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, title: str, aspect: float = 1.0) -> Path:
+def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> Path:
     """Write a report to a file, whole or not at all; a file of that name is replaced."""
     text = page_of(numbers, title, aspect)
     with atomic_write(Path(path)) as beside:
@@ -24,7 +24,7 @@ def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, titl
     return Path(path)
 
 
-def page_of(numbers: Numbers | SeriesNumbers, title: str, aspect: float = 1.0) -> str:
+def page_of(numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> str:
     """The report as one page of HTML; on its map one unit upwards is drawn `aspect` times as long as one sideways."""
     plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
     environment = _environment(require("jinja2", "report", "to write a report"))

@@ -122,20 +122,25 @@ def glance(numbers: SeriesNumbers) -> list[str]:
     return [*said, *(f"{first} {one[0].lower()}{one[1:]}" for one in worst)]
 
 
+def shares_inside(found: Backtest) -> dict[float, Array]:
+    """Shares of values inside intervals by horizon, of each probability; backtests in old files have those of 90%."""
+    if found.coverages is None:
+        return {0.9: found.coverage}
+    return dict(zip(JUDGED_LEVELS, found.coverages, strict=True))
+
+
 def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
     """Scores by horizon as a table: its heads, and its rows."""
-    rivals = [name for name in found.rmse if name != "model"]
-    levels = JUDGED_LEVELS if found.coverages is not None else JUDGED_LEVELS[-1:]
-    shares = found.coverage[None] if found.coverages is None else found.coverages
+    rivals, shares = [name for name in found.rmse if name != "model"], shares_inside(found)
     heads = ["steps ahead", "forecasts"]
     for score in ("error", "CRPS"):
         heads += [score, *(f"{score} of {name}" for name in rivals)]
     rows = []
     for place, horizon in enumerate(found.horizons.tolist()):
         scores = [one[name][place] for one in (found.rmse, found.crps) for name in ("model", *rivals)]
-        cells = [*(f"{score:.4g}" for score in scores), *(f"{share:.1%}" for share in shares[:, place])]
+        cells = [*(f"{score:.4g}" for score in scores), *(f"{one[place]:.1%}" for one in shares.values())]
         rows.append([str(horizon), f"{found.n_origins[place]:,}", *cells])
-    return [*heads, *(f"in {level:.0%}" for level in levels)], rows
+    return [*heads, *(f"in {level:.0%}" for level in shares)], rows
 
 
 def _steps(number: float) -> str:

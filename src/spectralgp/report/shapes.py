@@ -51,7 +51,7 @@ class Modes:
         counts = np.maximum(spectrum.multiplicities, 0.0)  # weights of a quadrature may be negative one by one
         low, high = float(values.min()), float(values.max())
         inside = np.linspace(low, high, N_BINS + 1)
-        bins = np.clip(np.searchsorted(inside, values, side="right"), 1, N_BINS)
+        bins = np.minimum(np.searchsorted(inside, values, side="right"), N_BINS)
         bins = np.where(values <= low, 0, np.where(values >= high, N_BINS + 1, bins))
         totals = np.bincount(bins, counts, N_BINS + 2)
         there = totals > 0
@@ -143,9 +143,12 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
             (step for step in np.argsort(steps).tolist() if not _is_real(extremes, step, power, shares, distances)),
             None,
         )
-        if weakest is None or (len(extremes) == 2 and distances is None):
+        if weakest is None:
             return extremes
-        if len(extremes) == 2:  # what is told apart lies between other places than the largest and the least
+        if len(extremes) == 2:
+            if distances is None:
+                return extremes
+            # what is told apart lies between other places than the largest and the least
             return sorted(int(place) for place in np.unravel_index(np.argmax(distances), distances.shape))
         # an end goes alone, so that the other side goes on to it; within, a hump and a valley go together
         if weakest == 0:
