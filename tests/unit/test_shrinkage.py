@@ -650,6 +650,19 @@ def test_degrees_of_freedom_are_the_likeliest_of_signals_left_out():
     assert abs(np.log(learnt / best)) <= np.log(grid[1] / grid[0]) + 1e-3
 
 
+def test_degrees_of_freedom_that_are_not_learnt_are_those_of_the_covariance(monkeypatch):
+    """Where they are not asked for, and where draws alone tell what is not observed."""
+    holed, prior = SIGNALS.copy(), prior_of(SIGNAL)
+    holed[0, 0] = np.nan
+    unasked = condition_shrunk(prior, INPUTS, SIGNALS, learns_tails=False).prior
+    learnt = [condition_shrunk(prior, INPUTS, signals).prior for signals in (SIGNALS, holed)]
+    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
+    untold = condition_shrunk(prior, INPUTS, holed).prior
+    for one in (unasked, untold):
+        assert one.freedom == pytest.approx(one.shrinkage.total + 2, rel=1e-3)
+    assert all(one.freedom < 0.8 * unasked.freedom for one in learnt)
+
+
 def test_heavy_tails_are_learnt_and_light_ones_too():
     rng = np.random.default_rng(8)
     prior, inputs = graph_gp(GRAPH, SIGNAL, None, NOISE), np.empty((80, 0))

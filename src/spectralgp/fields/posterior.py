@@ -605,13 +605,13 @@ def conditioned_shrunk(
         if is_last:
             break
     lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
-    if learns_tails and latest.seen is None:  # by leaving each signal out in closed form
-        missed = latest.left_out()
-        lengths, stretch = missed.lengths, missed.stretch
-        counts = np.full(lengths.size, signals.shape[1])
-    elif learns_tails and latest.seen is not None and latest.seen.is_written_out:
-        lengths, _, counts = latest.seen.lengths(range(len(inputs)))
-        stretch = np.ones(len(inputs))
+    if learns_tails:  # by leaving each signal out in closed form
+        if latest.seen is None:
+            missed = latest.left_out()
+            lengths, counts, stretch = missed.lengths, np.full(len(inputs), signals.shape[1]), missed.stretch
+        elif latest.seen.is_written_out:
+            lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+            stretch = np.ones(len(inputs))
     with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
     with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
     return replace(latest, prior=with_tails)
