@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
-from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
+from spectralgp.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
-from spectralgp.fields.low_rank import LowRank
 from spectralgp.fields.markov import are_in_time, rows_in_time
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
