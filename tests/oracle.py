@@ -7,6 +7,7 @@ is deleting, and derivatives are finite differences.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -219,6 +220,33 @@ def condition(matrix: Array, observed: Array, values: Array, wanted: Array) -> t
     across = matrix[np.ix_(wanted, observed)]
     solved = np.linalg.solve(within, across.T).T
     return solved @ values, matrix[np.ix_(wanted, wanted)] - solved @ across.T
+
+
+class OneNumber:
+    """A generator of normal numbers that are all zero but for one, the number at a place, and of a known scale."""
+
+    def __init__(self, place: int, scale: float = 1.0) -> None:
+        self.place, self.n_drawn, self.scale, self.freedom = place, 0, scale, np.empty(0)
+
+    def chisquare(self, freedom: Array) -> Array:
+        """What makes a t of the covariance C, ``sqrt((f - 2) / chi^2) L z``, the normal law of the scale."""
+        self.freedom = freedom
+        return (freedom - 2) / self.scale**2
+
+    def standard_normal(self, size: int | tuple[int, ...]) -> Array:
+        numbers = np.zeros(size)
+        if 0 <= self.place - self.n_drawn < numbers.size:
+            numbers.ravel()[self.place - self.n_drawn] = 1.0
+        self.n_drawn += numbers.size
+        return numbers
+
+
+def law_of(draw: Callable[[Any], ArrayLike], scale: float = 1.0) -> tuple[Array, Array]:
+    """Mean and covariance, without error, of what is drawn as a linear function of normal numbers."""
+    nothing = OneNumber(-1, scale)
+    mean = np.ravel(draw(nothing)).astype(float)
+    roots = np.array([np.ravel(draw(OneNumber(place, scale))) - mean for place in range(nothing.n_drawn)])
+    return mean, roots.T @ roots
 
 
 def predict(

@@ -20,7 +20,7 @@ from spectralgp.signals import read_signals
 from spectralgp.spectra import Exact
 from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS
 
-N_SIGNALS, N_NODES, N_NEW, N_DRAWS = 6, 5, 3, 4_000
+N_SIGNALS, N_NODES, N_NEW = 6, 5, 3
 LENGTH, NOISE = 1.3, 0.3
 RNG = np.random.default_rng(7)
 MOMENTS = RNG.permutation(0.7 * np.arange(N_SIGNALS + N_NEW) + 0.3 * RNG.random(N_SIGNALS + N_NEW))[:, None]
@@ -249,23 +249,30 @@ def test_the_largest_eigenvalue_is_bounded(kind):
 # Draws
 
 
-@every_kind
+@written_out
 def test_draws_have_the_covariance(kind):
-    covariance, random_state = kind.covariance, np.random.default_rng(3)
-    n_draws = N_DRAWS if covariance.is_written_out else 600  # a pass over the graph each
-    signals = np.stack([_drawn(kind, covariance.draw_signal(random_state)) for _ in range(n_draws)])
-    noise = np.stack([_drawn(kind, covariance.draw_noise(random_state)) for _ in range(n_draws)])
-    white = covariance.noise_variance * np.eye(len(kind.dense))
+    covariance, white = kind.covariance, kind.covariance.noise_variance * np.eye(len(kind.dense))
+    for draw, expected in (
+        (lambda state: covariance.draw_signal(state) + covariance.draw_noise(state), kind.dense),
+        (covariance.draw_signal, kind.dense - white),
+        (covariance.draw_noise, white),
+    ):
+        mean, found = oracle.law_of(draw)
+        assert not mean.any()
+        assert relative_error(found, expected) < kind.limit
+
+
+@pytest.mark.parametrize("name", ["series", "left by series"])
+def test_draws_have_the_covariance_on_a_quadrature(name):
+    kind, n_draws, random_state = KINDS[name], 600, np.random.default_rng(3)  # a pass over the graph each
+    covariance, white = kind.covariance, kind.covariance.noise_variance * np.eye(len(kind.dense))
+    signals = np.stack([kind.at_nodes(covariance.draw_signal(random_state)) for _ in range(n_draws)])
+    noise = np.stack([kind.at_nodes(covariance.draw_noise(random_state)) for _ in range(n_draws)])
     for draws, expected in ((signals + noise, kind.dense), (signals, kind.dense - white), (noise, white)):
         flat, variances = draws.reshape(n_draws, -1), np.diag(expected)
         spreads = np.sqrt((np.outer(variances, variances) + expected**2) / n_draws)
         assert np.all(np.abs(flat.T @ flat / n_draws - expected) < STANDARD_ERRORS * spreads)
         assert np.all(np.abs(flat.mean(axis=0)) < STANDARD_ERRORS * np.sqrt(variances / n_draws))
-
-
-def _drawn(kind: Kind, block) -> np.ndarray:
-    """A draw at the nodes: blocks over the nodes are columns on a quadrature."""
-    return block if kind.covariance.is_written_out else kind.at_nodes(block)
 
 
 @written_out
@@ -488,10 +495,10 @@ def test_log_determinants_by_probes_of_the_holes_are_more_exact(share, gain):
 def test_draws_given_entries_with_a_noise_of_their_own(weights):
     kind = KINDS["inputs, shrunk"]
     left = dense_seen(kind, weights)[2]
-    draws = Seen(kind.covariance, SIGNALS, weights).signal_draws(N_DRAWS, np.random.default_rng(0))
-    flat, variances = draws.reshape(N_DRAWS, -1), np.diag(left)
-    spreads = np.sqrt((np.outer(variances, variances) + left**2) / N_DRAWS)
-    assert np.all(np.abs(flat.T @ flat / N_DRAWS - left) < STANDARD_ERRORS * spreads)
+    seen = Seen(kind.covariance, SIGNALS, weights)
+    mean, found = oracle.law_of(lambda state: seen.signal_draws(1, state))
+    assert not mean.any()
+    assert relative_error(found, left) < MASKED
 
 
 def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):

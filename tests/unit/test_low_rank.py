@@ -116,7 +116,9 @@ def test_signals_may_have_scales_and_means_an_amplitude():
 def test_modes_that_are_rounding_are_told_by_the_largest():
     """In any units; where nothing varies there is no mode."""
     rows = LowRank.of(Learnt(KERNEL), INPUTS, POINTS)
-    small = LowRank.of(Learnt(ConstantKernel(1.3e-16, "fixed") * RBF(1.5)), INPUTS, POINTS)
+    tiny = Learnt(ConstantKernel(1.3e-16, "fixed") * RBF(1.5))
+    small = LowRank.of(tiny, INPUTS, POINTS)
+    assert greedy_points(tiny, INPUTS, 5).tolist() == greedy_points(Learnt(KERNEL), INPUTS, 5).tolist()
     assert small.values.size == rows.values.size == 4
     assert oracle.relative_error(small.values * 1e16, rows.values) < FORMULA
     twice = LowRank.of(Learnt(KERNEL), np.vstack([INPUTS, INPUTS[:1]]), np.array([0, 3, 14]))

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
+from spectralgp.fields.field import MixedField
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
@@ -162,16 +163,26 @@ def test_a_posterior_alone_is_all_of_itself(mixture):
     assert mixture.parts == tuple(zip(WEIGHTS, mixture.posteriors, strict=True))
 
 
-def test_samples_have_the_moments_of_the_mixture(mixture):
-    n_samples = 20_000
-    prediction = mixture.at(NEW)
-    draws = prediction.sample(n_samples, np.random.default_rng(0), include_noise=True)
-    assert draws.shape == (n_samples, 3, 7)
-    std = prediction.std(include_noise=True)
-    assert np.max(np.abs(draws.mean(axis=0) - prediction.mean) / std) < STANDARD_ERRORS / np.sqrt(n_samples)
-    centred = (draws - prediction.mean) ** 2
-    errors = np.std(centred, axis=0) / np.sqrt(n_samples)
-    assert np.max(np.abs(centred.mean(axis=0) - std**2) / errors) < STANDARD_ERRORS
+class Constant:
+    """A part of which every draw is one number, and another with noise."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def sample(self, n_samples, random_state, include_noise):
+        return np.full((n_samples, 1, 1), self.number + 0.5 * include_noise)
+
+
+@pytest.mark.parametrize("include_noise", [False, True])
+def test_samples_are_those_of_the_parts_by_their_weights_in_any_order(include_noise):
+    n_samples, parts = 20_000, tuple(Constant(number) for number in range(4))
+    draws = MixedField(WEIGHTS, parts).sample(n_samples, np.random.default_rng(0), include_noise)
+    assert draws.shape == (n_samples, 1, 1)
+    drawn = draws.ravel() - 0.5 * include_noise == np.arange(4)[:, None]
+    assert np.all(drawn.sum(axis=0) == 1)
+    for half in (drawn[:, : n_samples // 2], drawn[:, n_samples // 2 :]):
+        error = np.sqrt(WEIGHTS * (1 - WEIGHTS) / half.shape[1])
+        assert np.all(np.abs(half.mean(axis=1) - WEIGHTS) <= STANDARD_ERRORS * error)
 
 
 def test_samples_are_not_sorted_by_model():

@@ -33,7 +33,7 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
 from spectralgp.signals import read_signals
 from spectralgp.spectra import Chebyshev
-from tolerances import EXACT, FORMULA, GRADIENT, MASKED, STANDARD_ERRORS
+from tolerances import EXACT, FORMULA, GRADIENT, MASKED
 
 RNG = np.random.default_rng(3)
 SHAPES = {"few signals": (5, 9), "many signals": (20, 6), "square": (7, 7)}
@@ -500,44 +500,29 @@ def test_signals_that_are_too_many_are_scaled_one_by_one(monkeypatch):
 
 @every_kernel
 def test_draws_have_the_covariance_and_the_tails(kernel):
-    posterior, n_draws = shrunk_of(kernel), 6_000
-    # with more degrees of freedom than were learnt, so that fourth moments have a standard error
-    posterior = replace(posterior, prior=_with_freedom(posterior.prior, 12.0))
-    freedom, field = posterior.prior.freedom, posterior.at(NEW)
-    draws = field.sample(n_draws, np.random.default_rng(1), include_noise=True) - field.mean
-    flat = draws.reshape(n_draws, -1)
-    covariance = predicted(posterior.prior)[1]
-    spread = np.sqrt(np.diag(covariance))
-    # the fourth moment of a t is 3 (f - 2) / (f - 4) times the square of its second
-    tails = np.sqrt((3 * (freedom - 2) / (freedom - 4) - 1) / n_draws)
-    found = (flat.T @ flat / n_draws - covariance) / np.multiply.outer(spread, spread)
-    assert np.max(np.abs(found)) < STANDARD_ERRORS * tails
-    # squared lengths of whitened signals follow F: their mean is M, their variance that of a t's
-    factor = np.linalg.cholesky(covariance[:N_NODES, :N_NODES])
-    lengths = np.sum(np.linalg.solve(factor, draws[:, 0].T) ** 2, axis=0)
-    second = N_NODES * (N_NODES + 2) * (freedom - 2) / (freedom - 4)
-    assert abs(np.mean(lengths) - N_NODES) < STANDARD_ERRORS * np.sqrt((second - N_NODES**2) / n_draws)
-    assert abs(np.mean(lengths**2) / second - 1) < 0.1
-    assert 0.9 * second > N_NODES * (N_NODES + 2)  # which is that of a normal signal
-    clean = field.sample(n_draws, np.random.default_rng(1)) - field.mean
-    assert np.max(np.abs(np.mean(clean**2, axis=0) / field.variance() - 1)) < STANDARD_ERRORS * tails
+    """Given what it is scaled by, a signal is normal; that is what makes a t of its degrees of freedom."""
+    posterior = shrunk_of(kernel)
+    field, state = posterior.at(NEW), oracle.OneNumber(-1)
+    for scale in (1.0, 1.7):
+        mean, found = oracle.law_of(lambda state: field.sample(1, state, include_noise=True), scale)
+        assert relative_error(mean, field.mean.ravel()) < EXACT
+        assert relative_error(found, scale**2 * predicted(posterior.prior)[1]) < FORMULA
+        clean = oracle.law_of(lambda state: field.sample(1, state), scale)[1]
+        assert relative_error(clean, scale**2 * field.joint_covariance().reshape(clean.shape)) < FORMULA
+    field.sample(1, state)
+    assert state.freedom.tolist() == [posterior.prior.freedom] * len(NEW)
 
 
 def test_draws_of_a_signal_known_in_part_are_as_wide_as_it_says():
     """Where it is far from what is expected, the rest is drawn wider."""
-    posterior, n_draws = shrunk_of(KERNELS["residual"]), 1_000
-    posterior = replace(posterior, prior=_with_freedom(posterior.prior, 12.0))
-    observed = np.where(np.arange(N_NODES) < N_NODES // 2, 9.0, np.nan)
+    posterior, state = shrunk_of(KERNELS["residual"]), oracle.OneNumber(-1)
+    observed = np.where(np.arange(N_NODES) < 2, 9.0, np.nan)
     field, expected = (posterior.at(NEW[:1]).given(one) for one in (observed[None], 0 * observed[None]))
     assert np.all(field.variance() > 2 * expected.variance())
-    draws = field.sample(n_draws, np.random.default_rng(2)) - field.mean
-    # a t of more than 12 degrees of freedom: its fourth moment is at most 3 * 10 / 8 times the square of its second
-    limit = STANDARD_ERRORS * np.sqrt((3 * 10 / 8 - 1) / n_draws)
-    assert np.max(np.abs(np.mean(np.square(draws), axis=0) / field.variance() - 1)) < limit
-
-
-def _with_freedom(prior, freedom: float):
-    return replace(prior, shrinkage=replace(prior.shrinkage, freedom=freedom))
+    _, found = oracle.law_of(lambda state: field.sample(1, state))
+    assert relative_error(found, field.node_covariance()[0]) < MASKED
+    field.sample(1, state)
+    assert state.freedom.tolist() == [posterior.prior.freedom + 2]
 
 
 @every_kernel
@@ -585,13 +570,11 @@ def test_a_profile_alone_is_a_diagonal(kernel):
 
 def test_draws_of_a_diagonal_have_its_covariance():
     identity = Shrinkage(1.0, np.empty((0, N_NODES)), np.linspace(0.5, 2.0, N_NODES), n_signals=0)
-    nodes, n_draws = replace(prior_of(KERNELS["residual"]), shrinkage=identity).nodes, 20_000
-    draws = nodes.basis.unload(nodes.draw_own(n_draws, np.random.default_rng(0)))
+    nodes = replace(prior_of(KERNELS["residual"]), shrinkage=identity).nodes
+    _, found = oracle.law_of(lambda state: nodes.basis.unload(nodes.draw_own(1, state)))
     silent = replace(prior_of(_without_signal(KERNELS["residual"])), shrinkage=identity)
     covariance = dense(silent, INPUTS[:1]) - nodes.noise_variance * np.eye(N_NODES)
-    spread = np.sqrt(np.diag(covariance))
-    found = (draws.T @ draws / n_draws - covariance) / np.multiply.outer(spread, spread)
-    assert np.max(np.abs(found)) < STANDARD_ERRORS * np.sqrt(2 / n_draws)
+    assert relative_error(found, covariance) < FORMULA
 
 
 def test_conditioning_keeps_what_was_learnt():
@@ -665,6 +648,19 @@ def test_degrees_of_freedom_are_the_likeliest_of_signals_left_out():
     ]
     best = grid[int(np.argmax(scores))]
     assert abs(np.log(learnt / best)) <= np.log(grid[1] / grid[0]) + 1e-3
+
+
+def test_degrees_of_freedom_that_are_not_learnt_are_those_of_the_covariance(monkeypatch):
+    """Where they are not asked for, and where draws alone tell what is not observed."""
+    holed, prior = SIGNALS.copy(), prior_of(SIGNAL)
+    holed[0, 0] = np.nan
+    unasked = condition_shrunk(prior, INPUTS, SIGNALS, learns_tails=False).prior
+    learnt = [condition_shrunk(prior, INPUTS, signals).prior for signals in (SIGNALS, holed)]
+    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
+    untold = condition_shrunk(prior, INPUTS, holed).prior
+    for one in (unasked, untold):
+        assert one.freedom == pytest.approx(one.shrinkage.total + 2, rel=1e-3)
+    assert all(one.freedom < 0.8 * unasked.freedom for one in learnt)
 
 
 def test_heavy_tails_are_learnt_and_light_ones_too():

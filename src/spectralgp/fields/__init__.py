@@ -1,11 +1,10 @@
 """One field: covariances of signals on a graph, seen through weights, and what is predicted given what was seen."""
 
 from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
-from spectralgp.fields.factors import Inputs, Nodes, Rows
+from spectralgp.fields.factors import Inputs, LowRank, Nodes, Rows, greedy_points
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.fields.low_rank import LowRank, greedy_points
 from spectralgp.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
 from spectralgp.fields.posterior import (
     GraphGP,

@@ -105,7 +105,18 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
     """What is left out of one model, in the user's units."""
-    left, transformation = _as_seen(posterior, by), posterior.transformation
+    if by == "node" and posterior.signals.is_centred_by_node:
+        raise ValueError(
+            "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
+            "once the node is left out; got 'node'. Fit with center='global'."
+        )
+    if by == "signal" and posterior.seen is None:
+        left = _signals(posterior)
+    elif not posterior.covariance.is_written_out:
+        raise ValueError((NO_NODES if posterior.seen is None else NO_HOLES).format(by=by))
+    else:
+        left = _entries(posterior) if by == "entry" else _groups(posterior, by)
+    transformation = posterior.transformation
     if transformation is None:
         return left
     variance, slopes = left.std**2, transformation.log_slopes_of(posterior.signals, posterior.inputs)
@@ -114,20 +125,6 @@ def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
     mean = transformation.mean(left.mean, lambda: variance, posterior.inputs)
     std = non_negative_root(transformation.variance(left.mean, variance, variance))
     return LeaveOneOut(by, mean, std, left.log_density + slopes)
-
-
-def _as_seen(posterior: Posterior, by: By) -> LeaveOneOut:
-    """What is left out of signals as the model sees them."""
-    if by == "signal" and posterior.seen is None:
-        return _signals(posterior)
-    if by == "node" and posterior.signals.is_centred_by_node:
-        raise ValueError(
-            "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
-            "once the node is left out; got 'node'. Fit with center='global'."
-        )
-    if not posterior.covariance.is_written_out:
-        raise ValueError((NO_NODES if posterior.seen is None else NO_HOLES).format(by=by))
-    return _entries(posterior) if by == "entry" else _groups(posterior, by)
 
 
 def _signals(posterior: Posterior) -> LeaveOneOut:

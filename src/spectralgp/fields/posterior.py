@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
-from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
+from spectralgp.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
-from spectralgp.fields.low_rank import LowRank
 from spectralgp.fields.markov import are_in_time, rows_in_time
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
@@ -605,13 +604,13 @@ def conditioned_shrunk(
         if is_last:
             break
     lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
-    if learns_tails and latest.seen is None:  # by leaving each signal out in closed form
-        missed = latest.left_out()
-        lengths, stretch = missed.lengths, missed.stretch
-        counts = np.full(lengths.size, signals.shape[1])
-    elif learns_tails and latest.seen is not None and latest.seen.is_written_out:
-        lengths, _, counts = latest.seen.lengths(range(len(inputs)))
-        stretch = np.ones(len(inputs))
+    if learns_tails:  # by leaving each signal out in closed form
+        if latest.seen is None:
+            missed = latest.left_out()
+            lengths, counts, stretch = missed.lengths, np.full(len(inputs), signals.shape[1]), missed.stretch
+        elif latest.seen.is_written_out:
+            lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+            stretch = np.ones(len(inputs))
     with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
     with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
     return replace(latest, prior=with_tails)
