@@ -9,6 +9,7 @@ import array_api_strict
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 from threadpoolctl import threadpool_info
@@ -121,6 +122,7 @@ def test_objects_that_stand_for_nothing_are_nan():
     with pytest.raises(TypeError, match="Y must hold numbers; got"):
         as_table(pd.DataFrame({"a": [[1.0]]}), "Y")
     assert as_table(pl.DataFrame(), "X").values.shape == (0, 0)
+    assert as_table(pa.table({"a": [1, 2]}).select([]), "X").values.shape[1] == 0
 
 
 def test_numbers_become_tables_of_a_kind():
@@ -265,6 +267,7 @@ def xarray_table(dims=("day", "place"), **coordinates):
         (xarray_table(("day", "node")), {}, False),
         (xarray_table(("node", "day")), {"names": ("x", "y")}, True),
         (xarray_table(place=["a", "b", "z"]), {"names": ("a", "b")}, False),  # some of the names
+        (xarray_table(day=["a", "b"], place=["a", "b", "c"]), {"names": ("c", "a", "b")}, False),  # all of them
         (xarray_table(), {"rows": "day"}, False),
         (xarray_table(), {"rows": "place"}, True),
         (xarray_table(("node", "day"), node=["a", "b"]), {"rows": "node", "names": ("a", "b")}, False),
