@@ -12,9 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import xarray as xr
-from threadpoolctl import threadpool_info
 
-from spectralgp._basics.arrays import SMALL, few_threads
 from spectralgp._basics.tables import (
     Layout,
     as_table,
@@ -85,19 +83,6 @@ def test_values_that_do_not_match_are_called_so():
     )
     with pytest.raises(ValueError, match=message):
         match_columns(("a", "x"), ("a", "b"), "signal", "value")
-
-
-def blas_threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-
-def test_small_matrices_get_one_thread_and_the_setting_comes_back():
-    before = blas_threads()
-    with few_threads(SMALL):
-        assert blas_threads() == {1}
-    assert blas_threads() == before
-    with few_threads(SMALL + 1):
-        assert blas_threads() == before
 
 
 def test_matching_columns_takes_time_in_proportion():
