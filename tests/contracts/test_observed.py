@@ -12,6 +12,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_us_income
+from spectralgp.estimators.observing import Coefficients
 from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 
 N_SIGNALS, N_NODES = 12, 10
@@ -515,3 +516,10 @@ def test_reports_judge_counts_by_randomised_transforms(fitted, tmp_path):
     assert abs(known.mean() - 0.5) < 4 * np.sqrt(1 / 12 / known.size) + 0.05
     page = fitted.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<html" in page
+
+
+def test_fixed_effects_are_found_by_name_and_shown_in_columns():
+    found = Coefficients(("intercept", "x"), np.array([1.5, -0.25]), np.array([0.125, 2.0]))
+    assert (found["x"], found["intercept"], len(found)) == (-0.25, 1.5, 2)
+    assert repr(found) == "intercept   1.5 (standard error 0.125)\nx          -0.25 (standard error 2)"
+    assert repr(Coefficients((), np.empty(0), np.empty(0))) == "no fixed effects"
