@@ -5,6 +5,7 @@ Methods that give values only get deviations from entries hidden from them: see 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +14,11 @@ import _reporting  # noqa: F401  it puts the tests' settings on the path
 import numpy as np
 from scipy.optimize import minimize
 from settings import PAPER, paper_kernel
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from sklearn.impute import KNNImputer
+from sklearn.impute import IterativeImputer, KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.baselines import (
@@ -25,7 +28,6 @@ from spectralgp.baselines import (
     for_seen_nodes,
     graph_neighbours,
     iterative,
-    regressed,
     residuals,
     seen,
     signal_means,
@@ -85,13 +87,21 @@ def knn_of_stations(n_neighbors: int, graph: Graph, inputs: Array, holed: Array)
 KNN = tuple(partial(one, k) for one in (knn_of_days, knn_of_stations) for k in NEIGHBOURS)
 
 
+def regressed(inputs: Array, holed: Array, seed: int) -> Array:
+    """Each node drawn from its regression on the others and the inputs, in turn, three times."""
+    imputer = IterativeImputer(max_iter=3, sample_posterior=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
+        return imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+
+
 def iterative_draws(graph: Graph, inputs: Array, holed: Array) -> Filled:
     """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
     completed = signal_means(graph, inputs, holed)
     std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, holed)), holed.shape).copy()
     known = seen(holed)
     if np.isnan(holed[:, known]).any():
-        drawn = [regressed(inputs, holed[:, known], 3, seed) for seed in range(N_COMPLETIONS)]
+        drawn = [regressed(inputs, holed[:, known], seed) for seed in range(N_COMPLETIONS)]
         completed[:, known] = np.mean(drawn, axis=0)
         std[:, known] = np.std(drawn, axis=0, ddof=1) * np.sqrt(1 + 1 / N_COMPLETIONS)
     return np.where(np.isnan(holed), completed, holed), std

@@ -328,20 +328,14 @@ def _weighted_mean(graph: Graph, values: Array) -> Array:
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), fallback)
 
 
-def iterative(graph: Graph, inputs: Array, holed: Array) -> Array:
+def iterative(graph: Graph | None, inputs: Array, holed: Array) -> Array:
     """scikit-learn's `IterativeImputer` as it comes, the inputs among the columns."""
-    return regressed(inputs, holed, 10)
-
-
-def regressed(inputs: Array, holed: Array, n_rounds: int, drawn_with: int | None = None) -> Array:
-    """Each node regressed on the others and the inputs, in turn; drawn from these regressions where there is a seed."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    imputer = IterativeImputer(max_iter=n_rounds, sample_posterior=drawn_with is not None, random_state=drawn_with or 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
-        filled: Array = imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its ten rounds to the end
+        filled: Array = IterativeImputer().fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
     return filled
 
 

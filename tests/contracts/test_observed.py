@@ -13,6 +13,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
+from spectralgp.estimators.observing import Coefficients
 from spectralgp.fields import ObservedBy, condition_latent, latent, sites
 from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 from spectralgp.signals import read_signals
@@ -701,3 +702,10 @@ def test_draws_of_normal_values_have_their_laws(normal):
         assert np.all(np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(np.diag(covariance) / n_draws))
     with pytest.raises(ValueError, match="include_noise must be True for draws of signals of which values"):
         normal.new.given(normal.further).sample(1, np.random.default_rng(0))
+
+
+def test_fixed_effects_are_found_by_name_and_shown_in_columns():
+    found = Coefficients(("intercept", "x"), np.array([1.5, -0.25]), np.array([0.125, 2.0]))
+    assert (found["x"], found["intercept"], len(found)) == (-0.25, 1.5, 2)
+    assert repr(found) == "intercept   1.5 (standard error 0.125)\nx          -0.25 (standard error 2)"
+    assert repr(Coefficients((), np.empty(0), np.empty(0))) == "no fixed effects"

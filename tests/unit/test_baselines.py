@@ -192,6 +192,58 @@ def test_deviations_mix_a_nodes_errors_with_the_pooled_ones():
     assert relative_error(baselines.deviations(errors), expected) < EXACT
 
 
+def test_runs_of_holes_are_moved_and_hidden_once_in_one_fold():
+    """Single holes, an outage of four and a node that was never observed, moved to other nodes and later signals."""
+    holed = np.ones((12, 9))
+    holed[[0, 3, 7], 1], holed[4:8, 3], holed[:, 5], holed[10, 6] = NAN, NAN, NAN, NAN
+    folds = list(baselines.hidden(holed, np.random.default_rng(2)))
+    missing, rng = np.isnan(holed), np.random.default_rng(2)
+    moved = np.roll(missing, rng.integers(12), axis=0)[:, rng.permutation(9)]
+    np.testing.assert_array_equal(np.sum(folds, axis=0), moved & ~missing)
+    runs = [run for node in range(9) for run in np.split(np.arange(12), np.flatnonzero(np.diff(moved[:, node])) + 1)]
+    nodes = [node for node in range(9) for _ in range(1 + np.count_nonzero(np.diff(moved[:, node])))]
+    for rows, node in zip(runs, nodes, strict=True):
+        hidden_in = [fold for fold in folds if fold[rows, node].any()]
+        assert len(hidden_in) <= 1
+    assert 2 <= len(folds) <= baselines.N_FOLDS
+
+
+def test_where_no_hole_can_be_moved_errors_are_those_of_means():
+    whole = np.array([[1.0, 2.0], [3.0, 8.0]])
+    (errors,) = baselines.residuals(lambda *_: whole, None, None, whole)
+    np.testing.assert_array_equal(errors, [[-1.0, -3.0], [1.0, 3.0]])
+
+
+def test_the_slow_imputer_is_run_three_times(path, monkeypatch):
+    """Once for the values, and twice for their deviations."""
+    given = []
+    monkeypatch.setattr(
+        baselines, "iterative", lambda graph, inputs, holed: given.append(holed) or np.nan_to_num(holed)
+    )
+    rng = np.random.default_rng(0)
+    holed = np.where(rng.random((30, 3)) < 0.3, NAN, 1.0)
+    baselines.fillings_of(np.empty((30, 0)), holed)["iterative imputer"](path, np.empty((30, 0)), holed)
+    assert sorted(np.array_equal(one, holed, equal_nan=True) for one in given) == [False, False, True]
+
+
+def test_five_signals_of_a_node_are_regressed(data, monkeypatch):
+    inputs, signals = data
+    monkeypatch.setattr(baselines, "PENALTIES", np.array([0.5]))
+    holed = signals.copy()
+    holed[5:, 1], holed[4:, 2] = NAN, NAN
+    found = RidgeRegression().forecast(inputs, holed, inputs[:3]).mean
+    known = inputs[:5]
+    expected = ridge(standardised(known, known), signals[:5, 1], standardised(inputs[:3], known), 0.5)
+    assert relative_error(found[:, 1], expected) < FORMULA
+    assert relative_error(found[:, 2], np.full(3, signals[:4, 2].mean())) < EXACT
+    left = RidgeRegression().left_out(inputs, holed).mean
+    assert left[0, 2] == pytest.approx(signals[1:4, 2].mean())
+    assert left[0, 1] != pytest.approx(signals[1:5, 1].mean())
+    for n_signals, is_offered in ((4, False), (5, True)):
+        names = [one.name for one in baselines.baselines_of(inputs[:n_signals], signals[:n_signals], None)]
+        assert ("ridge regression" in names) == is_offered
+
+
 def test_deviations_are_those_of_hidden_entries():
     rng = np.random.default_rng(0)
     holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
@@ -275,6 +327,9 @@ def test_performances_are_scores():
     by_value = Performance.of("ours", observed, mean, std)
     assert by_value.log_density == pytest.approx(np.nanmean(norm.logpdf(observed, mean, std)), rel=EXACT)
     assert found.n_values == 34
+    assert found.log_density_error == pytest.approx(np.std(np.delete(joint, 4), ddof=1) / np.sqrt(7), rel=EXACT)
+    few = [Performance.of("ours", observed[:n], mean[:n], std[:n]).log_density_error for n in (1, 2)]
+    assert np.isnan(few).tolist() == [True, False]
 
 
 def test_better_is_by_the_mean_and_clear_by_more_than_a_standard_error():

@@ -4,7 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectralgp._basics.checks import as_integer, as_option, as_positive, as_real_array, as_signals
+from spectralgp._basics.checks import (
+    as_integer,
+    as_option,
+    as_positive,
+    as_real_array,
+    as_signals,
+    as_training_signals,
+)
 
 AXES = ("n_signals", "n_nodes")
 
@@ -137,6 +144,15 @@ def test_signals_may_be_one_or_many():
 def test_signals_of_another_shape_are_refused(shape, match):
     with pytest.raises(ValueError, match=match):
         as_signals(np.ones(shape), 45)
+
+
+def test_training_signals_have_a_row_for_each_input():
+    found = as_training_signals([[1, np.nan]], 1, 2)
+    np.testing.assert_array_equal(found, [[1.0, np.nan]])
+    with pytest.raises(
+        ValueError, match=r"with n_signals = 2 and n_nodes = 1; got \(1, 2\)\. Rows are signals, one for"
+    ):
+        as_training_signals([[1.0, 2.0]], 2, 1)
 
 
 def test_positive_numbers():

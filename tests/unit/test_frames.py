@@ -9,13 +9,15 @@ import array_api_strict
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
-from threadpoolctl import threadpool_info
+import xarray as xr
 
-from spectralgp._basics.arrays import SMALL, few_threads
 from spectralgp._basics.tables import (
     Layout,
     as_table,
+    check_same_order,
+    columns_in_days,
     days_of,
     frame_index,
     frame_names,
@@ -24,6 +26,7 @@ from spectralgp._basics.tables import (
     match_columns,
     row_labels,
     series_index,
+    some,
     written,
 )
 
@@ -82,19 +85,6 @@ def test_values_that_do_not_match_are_called_so():
         match_columns(("a", "x"), ("a", "b"), "signal", "value")
 
 
-def blas_threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-
-def test_small_matrices_get_one_thread_and_the_setting_comes_back():
-    before = blas_threads()
-    with few_threads(SMALL):
-        assert blas_threads() == {1}
-    assert blas_threads() == before
-    with few_threads(SMALL + 1):
-        assert blas_threads() == before
-
-
 def test_matching_columns_takes_time_in_proportion():
     names = tuple(f"node {number}" for number in range(100_000))
     start = time.perf_counter()
@@ -117,6 +107,7 @@ def test_objects_that_stand_for_nothing_are_nan():
     with pytest.raises(TypeError, match="Y must hold numbers; got"):
         as_table(pd.DataFrame({"a": [[1.0]]}), "Y")
     assert as_table(pl.DataFrame(), "X").values.shape == (0, 0)
+    assert as_table(pa.table({"a": [1, 2]}).select([]), "X").values.shape[1] == 0
 
 
 def test_numbers_become_tables_of_a_kind():
@@ -192,3 +183,119 @@ def test_dates_are_days_whatever_holds_them():
     np.testing.assert_array_equal(days_of(zoned), [1.0])
     assert days_of(np.array([date(1970, 1, 2), 1.0], dtype=object)) is None
     assert days_of(np.array([], dtype=object)) is None
+
+
+def test_tables_are_paired_by_position_unless_their_labels_say_otherwise():
+    def labelled(*labels):
+        return as_table(pd.DataFrame({"a": np.ones(len(labels))}, index=labels), "Y")
+
+    first = labelled("x", "y", "z")
+    for other in (first, labelled("x", "y"), labelled("u", "v", "w"), labelled("x", "x", "y"), np.ones((3, 1)), None):
+        check_same_order(first, other)
+        check_same_order(other, first)
+    check_same_order(labelled("x", "x", "y"), labelled("x", "y", "x"))  # which of them is which nobody knows
+    with pytest.raises(ValueError, match=r"X and Y must have their rows in the same order.*Pass Y\.loc\[X\.index\]"):
+        check_same_order(first, labelled("y", "x", "z"))
+
+
+def test_a_few_of_many_are_named():
+    assert [some(list(range(count))) for count in (0, 1, 5, 6)] == [
+        "none",
+        "0",
+        "0, 1, 2, 3, 4",
+        "0, 1, 2, 3, 4 and 1 more",
+    ]
+
+
+def test_dates_of_arrays_and_tables_are_days_and_numbers_stay():
+    stamps = np.array(["1970-01-02", "1970-01-04"], dtype="M8[s]")
+    days, places = columns_in_days(stamps[:, None])
+    assert (days.tolist(), places) == ([[1.0], [3.0]], (0,))
+    mixed = np.array([[2.5, date(1970, 1, 2)], [3.5, date(1970, 1, 3)]], dtype=object)
+    days, places = columns_in_days(mixed)
+    assert (days.tolist(), places) == ([[2.5, 1.0], [3.5, 2.0]], (1,))
+    for numbers in (np.ones((2, 2)), stamps, np.array([[1.0], [2.0]], dtype=object)):
+        kept, places = columns_in_days(numbers)
+        assert kept is numbers
+        assert places == ()
+    columns = {"a": [5.0, 6.0], "t": stamps.astype("M8[ms]"), "d": [date(1970, 1, 3), date(1970, 1, 1)]}
+    for make in (pd.DataFrame, pl.DataFrame):
+        given = make(columns)
+        table = as_table(given, "X", allow_dates=True)
+        np.testing.assert_array_equal(table.values, [[5.0, 1.0, 2.0], [6.0, 3.0, 0.0]])
+        assert table.dates == (1, 2)
+        assert given["d"].to_list() == columns["d"]  # as they were
+        assert as_table(make({"a": [5.0, 6.0]}), "X", allow_dates=True).dates == ()
+        with pytest.raises(TypeError, match=r"X must hold numbers; got dates in column 't' \(\d such columns in all\)"):
+            as_table(make(columns), "X")
+
+
+def test_words_are_no_numbers_and_a_long_table_is_said_to_be_one():
+    long = {"time": [1, 2], "node": ["a", "b"], "value": [1.0, 2.0]}
+    with pytest.raises(TypeError, match=r"Y must be a wide table.*words in column 'node'.*Y\.pivot\(index=<time>"):
+        as_table(pd.DataFrame(long), "Y")
+    wide = long | {"more": [1.0, 1.0]}
+    for table, argument in ((long, "X"), (wide, "Y")):
+        with pytest.raises(TypeError, match=r"must hold numbers; got words in column 'node' \(1 such columns in all\)"):
+            as_table(pd.DataFrame(table), argument)
+
+
+def xarray_table(dims=("day", "place"), **coordinates):
+    return xr.DataArray(np.arange(6.0).reshape(2, 3), dims=dims, coords=coordinates)
+
+
+@pytest.mark.parametrize(
+    ("array", "known", "is_turned"),
+    [
+        (xarray_table(place=["a", "b", "c"]), {"names": ("c", "b", "a")}, False),
+        (xarray_table(day=["a", "b"]), {"names": ("a", "b")}, True),
+        (xarray_table(("day", "node")), {}, False),
+        (xarray_table(("node", "day")), {"names": ("x", "y")}, True),
+        (xarray_table(place=["a", "b", "z"]), {"names": ("a", "b")}, False),  # some of the names
+        (xarray_table(day=["a", "b"], place=["a", "b", "c"]), {"names": ("c", "a", "b")}, False),  # all of them
+        (xarray_table(), {"rows": "day"}, False),
+        (xarray_table(), {"rows": "place"}, True),
+        (xarray_table(("node", "day"), node=["a", "b"]), {"rows": "node", "names": ("a", "b")}, False),
+    ],
+)
+def test_dimensions_of_xarray_are_told_apart(array, known, is_turned):
+    table = as_table(array, "Y", **known)
+    np.testing.assert_array_equal(table.values, array.to_numpy().T if is_turned else array.to_numpy())
+    assert table.layout.is_turned == is_turned
+    rows, columns = array.dims[::-1] if is_turned else array.dims
+    assert table.layout.dims == (rows, columns)
+    assert table.names == (tuple(array[columns].to_numpy().tolist()) if columns in array.coords else None)
+    back = like_table(10 * table.values, table)
+    assert back.dims == array.dims
+    np.testing.assert_array_equal(back, 10 * array)
+
+
+def test_dimensions_that_cannot_be_told_apart_are_refused():
+    for array in (xarray_table(), xarray_table(day=["a", "b"], place=["a", "b", "c"])):
+        with pytest.raises(ValueError, match="Y must have one dimension whose coordinate holds the names of the"):
+            as_table(array, "Y", names=("a", "b", "z"))
+    assert as_table(xarray_table(), "X").values.shape == (2, 3)  # whose columns are features
+    with pytest.raises(ValueError, match=r"Y must have two dimensions.*got \('day', 'place', 'level'\)"):
+        as_table(xarray_table().expand_dims("level", 2), "Y")
+
+
+def test_one_dimension_of_xarray_is_a_series():
+    values = xr.DataArray([3, 4], dims="place", coords={"place": ["a", "b"]})
+    table = as_table(values, "observed")
+    assert (table.values.dtype, table.values.tolist(), table.names) == (float, [3, 4], None)
+    row = table.as_one_row()
+    assert (row.shape, row.names) == ((1, 2), ("a", "b"))
+    assert series_index(values) == ("a", "b")
+    assert series_index(xr.DataArray([3, 4], dims="place")) is None
+    assert series_index(xarray_table(place=["a", "b", "c"])) is None
+    nameless = as_table(pl.Series("x", [1.0, 2.0]), "observed").as_one_row()
+    assert (nameless.shape, nameless.names) == ((1, 2), None)
+
+
+def test_dates_of_xarray_are_days():
+    stamps = xr.DataArray(np.array([["1970-01-02"], ["1970-01-05"]], dtype="M8[ns]"), dims=("row", "feature"))
+    table = as_table(stamps, "X", allow_dates=True)
+    assert (table.values.tolist(), table.dates) == ([[1.0], [4.0]], (0,))
+    with pytest.raises(TypeError, match="X must hold numbers; got dates"):
+        as_table(stamps, "X")
+    assert as_table(xarray_table(), "X", allow_dates=True).dates == ()

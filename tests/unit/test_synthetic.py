@@ -121,8 +121,16 @@ def test_draws_repeat_with_their_seed():
     [
         ({"n_nodes": 10}, "n_nodes must be an integer of at least 11"),
         ({"n_links": 11}, "n_links must be .* at most 10"),
+        ({"n_links": 0}, "n_links must be an integer of at least 1"),
+        ({"n_initial": 0}, "n_initial must be an integer of at least 1"),
     ],
 )
 def test_growth_refuses_what_it_cannot_grow(arguments, message):
     with pytest.raises(ValueError, match=message):
         barabasi_albert_graph(**({"n_nodes": 30, "random_state": generator()} | arguments))
+
+
+def test_growth_from_one_node_by_one_link_is_a_tree():
+    tree = barabasi_albert_graph(7, generator(), n_initial=1, n_links=1)
+    assert (tree.n_nodes, tree.n_edges, tree.is_connected) == (7, 6, True)
+    assert barabasi_albert_graph(2, generator(), n_initial=1, n_links=1).n_edges == 1

@@ -22,7 +22,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.baselines import graph_neighbours, regressed
+from spectralgp.baselines import graph_neighbours, iterative
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import Demo, Example
 from spectralgp.datasets import load_air_quality, load_us_income
@@ -154,7 +154,7 @@ METHODS: dict[str, Callable[[Outages], Filled]] = {  # what people use instead, 
     "Interpolation": interpolate,
     "Mean of neighbours": follow_neighbours,
     "Nearest days": lambda data: (KNNImputer(n_neighbors=5).fit_transform(data.known), None),
-    "Iterative imputer": lambda data: (regressed(data.inputs[:, :0], data.known, 10), None),  # as it comes
+    "Iterative imputer": lambda data: (iterative(None, data.inputs[:, :0], data.known), None),
     "GP, no graph": without_graph,
 }
 

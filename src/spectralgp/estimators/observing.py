@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.checks import Array, Mask, as_positive, as_real_array
-from spectralgp._basics.tables import Table, as_table, frame_names, match_columns
+from spectralgp._basics.tables import as_table, frame_names, match_columns
 from spectralgp.estimators.reading import Form, Training
 from spectralgp.fields import LatentPosterior, ObservedBy
 from spectralgp.likelihoods import Gaussian, Likelihood, as_likelihood
@@ -66,12 +66,9 @@ class Observing:
 def beside_of(given: Any, name: str, form: Form, n_signals: int, n_nodes: int) -> Array:
     """A number for every value, in the graph's order: from one number, one per node, or a table or array such as Y."""
     table = as_table(given, name, names=form.names)
-    if isinstance(table, Table):
-        values, names = np.asarray(table.values, dtype=float), frame_names(table)
-        if names is not None and form.names is not None:
-            values = values[:, match_columns(names, form.names)]
-    else:
-        values = np.asarray(given, dtype=float)
+    values, names = np.asarray(table, dtype=float), frame_names(table)
+    if names is not None and form.names is not None:
+        values = values[:, match_columns(names, form.names)]
     values = values[:, None] if form.is_flat and values.shape == (n_signals,) else values
     if values.shape not in ((), (n_nodes,), (n_signals, n_nodes)):
         raise ValueError(
@@ -88,8 +85,7 @@ def covariate_columns(covariates: Any, form: Form, n_signals: int, n_nodes: int)
         return (), []
     if not isinstance(covariates, Mapping):
         table = as_table(covariates, "covariates")
-        names = frame_names(table) if isinstance(table, Table) else None
-        values = np.asarray(table.values if isinstance(table, Table) else covariates, dtype=float)
+        values, names = np.asarray(table, dtype=float), frame_names(table)
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or len(values) != n_nodes:
             raise ValueError(

@@ -537,7 +537,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     def _prediction(self, X: Any, observed: Any = None, seen: dict[str, Any] | None = None) -> Predictive:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
-        prediction: Predictive = self.posterior_.at(self._new_inputs(self._form.table(X, "X")))
+        X = self._form.table(X, "X")
+        prediction: Predictive = self.posterior_.at(self._new_inputs(X))
         observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean) if self._is_latent else 0)
         prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
         if observed is None:
@@ -546,7 +547,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         known = self._form.table(observed, "observed")
         values = self._form.in_graph(self._form.signals(self._form.as_rows(known), self.graph_.n_nodes, self))
         if observed_by is not None:  # training signals are known already, as `impute` has it
-            rows = answers.among_training(self.posterior_, self._new_inputs(self._form.table(X, "X"), True), values)
+            rows = answers.among_training(self.posterior_, self._new_inputs(X, as_given=True), values)
             if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
                 return cast(Predictive, self.posterior_.filled(rows))
         return prediction.given(values)
