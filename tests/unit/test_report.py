@@ -1058,6 +1058,8 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
 
 def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
-    page = page_of(told, "some", 1.0)
+    sixth = dataclasses.replace(told.predictions, first=6)
+    page = page_of(dataclasses.replace(told, predictions=sixth), "some", 1.0)
+    assert data_of(page)["start"]["signal"] == 2  # of 0, 4, 7 and 11 the nearest
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page

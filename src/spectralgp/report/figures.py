@@ -162,7 +162,7 @@ def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float)
     fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
     names = [numbers.names[node] for node in nodes.tolist()]
     labels = [predictions.labels[number] for number in shown.tolist()]
-    along = positions_of(labels)
+    along, nearest = positions_of(labels), int(np.argmin(np.abs(shown - predictions.first)))
     figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along)}
     if isinstance(numbers, SeriesNumbers):
         figures |= series_figures(numbers)
@@ -190,10 +190,7 @@ def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float)
         "along": along.places,
         "order": along.order,
         "filled": filled.tolist(),
-        "start": {
-            "signal": int(np.argmin(np.abs(shown - predictions.first))),
-            "node": _first_node(predictions, nodes),
-        },
+        "start": {"signal": nearest, "node": _first_node(predictions, nodes)},
         "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")

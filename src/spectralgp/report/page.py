@@ -30,19 +30,9 @@ def page_of(numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> str:
     environment = _environment(require("jinja2", "report", "to write a report"))
     template = environment.get_template("series.html" if isinstance(numbers, SeriesNumbers) else "signals.html")
     places = figures.places_of(numbers.graph)
-    return str(
-        template.render(
-            title=title,
-            numbers=numbers,
-            places=places,
-            data=figures.figure_data(numbers, places, aspect),
-            figures=figures,
-            words=words,
-            series=series,
-            plotly=plotly,
-            sections=[],
-        )
-    )
+    told = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
+    modules = {"figures": figures, "series": series, "words": words}
+    return str(template.render(data=figures.figure_data(numbers, places, aspect), **told, **modules))
 
 
 @cache
