@@ -220,6 +220,10 @@ def test_a_fold_puts_what_is_held_out_into_the_units_of_what_is_kept(center):
     assert oracle.relative_error(kept.values, (VALUES[KEPT] - centre) / signals.units.spread) < EXACT
     assert oracle.relative_error(held_out.values, (VALUES[HELD_OUT] - centre) / signals.units.spread) < EXACT
     assert oracle.relative_error(held_out.units.restore(held_out.values), VALUES[HELD_OUT]) < EXACT
+    scaled = signals.scaled_by_signal(np.ones(N_SIGNALS)).fold(KEPT, HELD_OUT)  # of values that were copied
+    for own, other in zip(scaled, (kept, held_out), strict=True):
+        assert oracle.relative_error(own.units.restore(own.values), other.units.restore(other.values)) < EXACT
+        assert oracle.relative_error(own.values, other.values) < EXACT
     both = held_out.followed_by(kept)
     assert oracle.relative_error(both.values, np.vstack([held_out.values, kept.values])) < EXACT
     assert signals.followed_by(kept) is None or center is None  # another centre

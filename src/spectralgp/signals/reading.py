@@ -160,8 +160,9 @@ def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str)
     """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
     center, scale, seen = how.center, how.scale, np.isfinite(values)
     counts = seen.sum(axis=0)
+    known = counts > 0
     mean = float(np.mean(values[seen] / largest)) * largest
-    means = np.where(counts > 0, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
+    means = np.where(known, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
     squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
     common, relative, offset_variance = float(np.sum(squares) / np.sum(counts)), None, None
     graph = how.graph if can_place(how.graph) and not np.all(counts) else None
@@ -172,11 +173,11 @@ def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str)
     if graph is not None:
         if center == "node":
             errors = common * scales**2 / np.maximum(counts, 1)
-            found, variances = at_unseen(graph, means / largest, errors, counts > 0)
-            means, offset_variance = np.where(counts > 0, means, found * largest), variances * largest**2
+            found, variances = at_unseen(graph, means / largest, errors, known)
+            means, offset_variance = np.where(known, means, found * largest), variances * largest**2
         if relative is not None:
-            logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), counts > 0)
-            relative = np.where(counts > 0, relative, np.exp(logs))
+            logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
+            relative = np.where(known, relative, np.exp(logs))
     offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
     centred = (values - offset) / (largest if relative is None else largest * relative)
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
