@@ -249,6 +249,7 @@ def mutations(files: dict[str, bytes], whole: dict[str, Any]) -> Iterator[bytes]
         yield damaged(list(files.values())[number % len(files)], rng)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast", "ignore:overflow encountered in cast")
 def test_mutated_files_end_in_clear_errors_or_in_models(files, tmp_path):
     whole = {name: unpacked(content, tmp_path) for name, content in files.items()}
@@ -838,12 +839,14 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_limit_on_files_leaves_the_old_one_and_nothing_else(tmp_path):
     limit = "models[0].save(path)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     answer = run(limit + FULL, tmp_path)
     assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
     mounted = ("unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=3m tmpfs {tmp_path} && exec "$@"', "sh")
     if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:

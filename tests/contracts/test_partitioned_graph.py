@@ -1081,6 +1081,7 @@ def built_by(seed: int) -> Graph:
     return Graph.from_points(np.random.default_rng(seed).random((400, 2)), n_neighbors=5)
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_builds_and_the_other_is_told(tmp_path):
     graphs, processes = [built_by(seed) for seed in (1, 2)], [builder(str(seed)) for seed in (1, 2)]
     answers = []

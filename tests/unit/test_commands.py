@@ -1355,6 +1355,7 @@ def test_python_m_spectralgp_goes_from_csv_to_predictions(folder):
     assert len(pd.read_csv("out.csv")) == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [LAGGED, [*LAGGED, "--json"]], ids=["words", "json"])
 def test_a_reader_that_leaves_is_no_failure(folder, arguments):
     """``spectralgp fit ... | head -1``: the model is saved, and nobody wants to hear more."""
@@ -1374,6 +1375,7 @@ def test_names_may_be_as_long_as_the_file_system_has_them(folder, length):
     assert "must have a shorter name" in refused(*LAGGED[:-1], "m" * 256, status=2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_old_file_and_nothing_beside_it(folder):
     Path("model.sgp").write_text("old")
     Path("slow.py").write_text(SLOW)
@@ -1386,6 +1388,7 @@ def test_ctrl_c_leaves_the_old_file_and_nothing_beside_it(folder):
     assert {path.name for path in folder.iterdir()} == {"files", "model.sgp", "slow.py"}
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(fitted):
     Path("out.csv").write_text("old")
 
