@@ -403,7 +403,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                     *_, plain = setting.signals  # which say nothing of the scales of nodes
                     plan = at_once([setting.candidate(kernels[0], scale=plain)])
                 else:
-                    carries, scale = setting.columns is not None, setting.first_scale
+                    carries, scale = setting.columns is not None, next(iter(setting.signals))
                     if len(setting.signals) > 1:
                         with quietly(), few_threads(n_signals):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)

@@ -116,11 +116,6 @@ class Setting:
     _tasks: dict[object, Task] = field(default_factory=dict)
     _recipes: dict[Candidate, Recipe] = field(default_factory=dict)
 
-    @property
-    def first_scale(self) -> Scale:
-        """How nodes are scaled unless another way is found better."""
-        return next(iter(self.signals))
-
     def candidate(
         self,
         kernel: GraphKernel,
@@ -129,8 +124,8 @@ class Setting:
         carries: bool = False,
         warm_start_from: Candidate | None = None,
     ) -> Candidate:
-        """A kernel with the residual that goes with it, on a task."""
-        scale = self.first_scale if scale is None else scale
+        """A kernel with the residual that goes with it, on a task; nodes are scaled in the first way if not given."""
+        scale = next(iter(self.signals)) if scale is None else scale
         task, full, residual = self._task(terms, scale, carries), kernel, self.residual
         if isinstance(residual, str):
             constraint: Literal["interval", "eigenvalues"]
@@ -204,8 +199,8 @@ def automatic(setting: Setting) -> Plan:
     On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph. Where signals have
     holes, which make every model take long, the linear term is the only one that is tried alone.
     """
-    is_large, is_default, scale = setting.task.spectrum.needs_passes, setting.is_kernel_open, setting.first_scale
-    others = [other for other in setting.signals if other != scale]
+    is_large, is_default = setting.task.spectrum.needs_passes, setting.is_kernel_open
+    scale, *others = setting.signals
     if setting.task.graph.n_edges == 0:
         yield from _without_graph(setting, others)
         return

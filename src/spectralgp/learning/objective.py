@@ -436,14 +436,11 @@ class Objective:
         """Whittle's, equation (33), in the order of the parameters."""
         _, input_theta, noise_variance = self.split(x)
         signal, *residual = jacobians
-        on_power = np.hstack([signal, *(np.zeros(one.shape) for one in residual)])
-        on_own = np.hstack([np.zeros(signal.shape), *residual])
-        if self.learns_noise:
-            on_power = np.hstack([on_power, np.zeros((len(on_power), 1))])
-            on_own = np.hstack([on_own, np.full((len(on_own), 1), noise_variance)])
+        noise = np.full((len(signal), int(self.learns_noise)), noise_variance)
+        on_own = np.hstack([np.zeros(signal.shape), *residual, noise])
+        on_power, n_last = np.pad(signal, ((0, 0), (0, on_own.shape[1] - signal.shape[1]))), on_own.shape[1]
         found = self._evidence_in_time(x).information(on_power, on_own, input_theta.size)
-        n_graph, n_last = on_power.shape[1] - self.learns_noise, on_power.shape[1]
-        order = [*range(n_graph), *range(n_last, n_last + input_theta.size), *range(n_graph, n_last)]
+        order = [*range(self.n_graph), *range(n_last, len(found)), *range(self.n_graph, n_last)]
         return found[np.ix_(order, order)]
 
     def precision(self, x: Array, further: float = 0.0) -> Array | None:

@@ -123,17 +123,18 @@ class Sqp(Solver):
         spectrum, silent_share = task.spectrum_of(path[-1]), SILENT_SHARE
         fits, stages, guided = dict[int, Fit](), list[Stage](), list[Array]()
         found: SearchResult | None = None
-        agree = False  # whether starts of the simplest form lead to one maximum
         for form in path:
             before = None if found is None else found.objective
             objective = Objective(task, form.bind(spectrum), spectrum, before=before)
-            starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
-            agree = len(starts) == 1 if found is None else agree
-            if found is not None and task.prior is None and not form.guides():
-                # the plain likelihood has several maxima, and the one above the simpler filter need not be the highest
-                starts += objective.starting_points()[-1:]
-                if agree:
-                    starts = self._filters_first(objective, starts)
+            if found is None:
+                starts = self._first_starts(objective)
+                agree = len(starts) == 1  # whether those of the simplest form lead to one maximum
+            else:
+                starts = _grown(objective, found, silent_share)
+                if task.prior is None and not form.guides():
+                    # the plain likelihood has several maxima: the one above the simpler filter need not be the highest
+                    starts += objective.starting_points()[-1:]
+                    starts = self._filters_first(objective, starts) if agree else starts
             if form.guides():
                 guided = self._guide(objective, guided, found)
                 starts += guided

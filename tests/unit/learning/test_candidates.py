@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,15 @@ from spectralgp.fields import Logarithms, condition, condition_shrunk, held_out_
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
-from spectralgp.learning.candidates import Setting, at_once, automatic, with_logarithms
+from spectralgp.learning.candidates import (
+    Setting,
+    at_once,
+    automatic,
+    learn_candidates,
+    scaled_twin,
+    tuned_twin,
+    with_logarithms,
+)
 from spectralgp.learning.folds import _points
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.signals import read_signals
@@ -442,3 +451,56 @@ def test_noise_is_given_in_the_units_of_the_signals(noise, own):
     found = setting.candidate(Polynomial(1)).task
     assert found.noise_variance == (own if own is None else pytest.approx(own))
     assert setting.candidate(Polynomial(2)).task is found
+
+
+def test_densities_of_logarithms_are_told_in_the_units_of_the_values():
+    """By the slope of what the model sees at every value, from differences, over the unit that it is in."""
+    values, step = 3 * np.exp(0.4 * SIGNALS), 1e-6
+    logarithms = Logarithms.of(values, WIDE, None)
+    ahead, behind = (logarithms.signals(values + way, WIDE) for way in (step, -step))
+    signals = read_signals(logarithms.signals(values, WIDE), "global", "global")
+    task = Task.of(GRAPH, None, np.empty((N_SIGNALS, 0)), signals)
+    candidate = Candidate(task, Polynomial(1), transformation=logarithms)
+    (fit,) = learn_all([task], [Polynomial(1)], Sqp().coarse())
+    unit, log_slopes = signals.units.spread, np.log((ahead - behind) / (2 * step))
+    found = candidate.in_units(fit)
+    expected = fit.log_likelihood + np.sum(log_slopes - np.log(unit))
+    assert found.log_likelihood == pytest.approx(expected, rel=1e-7)
+    assert found.log_posterior - fit.log_posterior == pytest.approx(expected - fit.log_likelihood, rel=1e-7)
+    # models have the unit of a typical value
+    assert candidate.spread == pytest.approx(unit * np.exp(-np.mean(log_slopes)))
+    assert found.model.noise_variance == pytest.approx(fit.model.noise_variance * candidate.spread**2)
+    plain = replace(candidate, transformation=None)
+    assert plain.spread == unit
+    assert plain.in_units(fit).log_likelihood == pytest.approx(fit.log_likelihood - signals.size * np.log(unit))
+
+
+def test_a_fit_goes_on_from_a_rough_one_that_is_likelier_by_half_a_nat(monkeypatch):
+    """Fits by name of the kernel, to which the rough ones from scratch add what is scripted."""
+    learnt = []
+
+    def learn(tasks, kernels, solver=None, starts=None):
+        is_rough = solver.tolerance_nats is not None
+        learnt.append(([kernel.label for kernel in kernels], is_rough, starts))
+        gains = {"Polynomial(1)": 0.45, "Polynomial(2)": 0.55, "Diffusion": -3.0}
+        return [SimpleNamespace(log_posterior=gains[kernel.label] * is_rough, of=kernel.label) for kernel in kernels]
+
+    monkeypatch.setattr("spectralgp.learning.candidates.learn_all", learn)
+    kernels = [Polynomial(1), Polynomial(2), Diffusion()]
+    listed, names = candidates(TASKS["kernel"], kernels), [kernel.label for kernel in kernels]
+    tasks, fits = learn_candidates(listed, [TASKS["kernel"]] * 3, Sqp(), None, looks_elsewhere=True)
+    assert [fit.of for fit in fits] == names
+    assert tasks == [TASKS["kernel"]] * 3
+    assert [call[:2] for call in learnt] == [(names, False), (names, True), (["Polynomial(2)"], False)]
+    assert learnt[2][2][0].log_posterior == 0.55
+    learn_candidates(listed, [TASKS["kernel"]] * 3, Sqp(), None)
+    assert len(learnt) == 4
+
+
+def test_what_was_learnt_is_not_learnt_again():
+    (one,), task = candidates(TASKS["kernel"], [Polynomial(1)]), TASKS["kernel"]
+    known = {one: (task, "fit")}
+    assert learn_candidates([one], [task], Sqp(), None, known) == ([task], ["fit"])
+    assert one.untuned is one
+    assert tuned_twin(one).untuned is one
+    assert scaled_twin(one).untuned is not one
