@@ -292,28 +292,21 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
-    order = _order(estimator.carry, inputs, values, seen, carried, settings)
+    order, is_said = None, isinstance(estimator.carry, str) and estimator.carry == "lagged"
+    is_enough = seen is not None and seen.all() and not settings.needs_passes and len(values) >= FEWEST_IN_TIME
+    if carried is not None and is_enough:  # models of changes can be tried
+        order = time_order(inputs, values, carried)
+        order = TimeOrder(1.0, 0, len(values) - 1) if order is None and is_said else order
+    elif is_said:
+        raise ValueError(
+            f"carry must be 'auto', columns or None unless X has a column for each node and Y is complete, of at least "
+            f"{FEWEST_IN_TIME} signals, and its graph small enough for an exact spectrum; got 'lagged'. Leave out "
+            "signals with holes, and name the columns of X as the nodes."
+        )
     if kernel is not None and all(one.has_free_amplitude for one in kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
     return Training(*read)
-
-
-def _order(
-    carry: Any, inputs: Array, values: Any, seen: Mask | None, carried: Indices | None, settings: SpectrumSettings
-) -> TimeOrder | None:
-    """The order of time that the rows are in, found or said, where models of changes can be tried."""
-    is_said = isinstance(carry, str) and carry == "lagged"
-    if carried is None or seen is None or not seen.all() or settings.needs_passes or len(values) < FEWEST_IN_TIME:
-        if is_said:
-            raise ValueError(
-                f"carry must be 'auto', columns or None unless X has a column for each node and Y is complete, of at "
-                f"least {FEWEST_IN_TIME} signals, and its graph small enough for an exact spectrum; got 'lagged'. "
-                "Leave out signals with holes, and name the columns of X as the nodes."
-            )
-        return None
-    found = time_order(inputs, values, carried)
-    return TimeOrder(1.0, 0, len(values) - 1) if found is None and is_said else found
 
 
 def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:

@@ -539,8 +539,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         X = self._form.table(X, "X")
         prediction: Predictive = self.posterior_.at(self._new_inputs(X))
-        observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean) if self._is_latent else 0)
-        prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
+        observed_by = None
+        if seen or self._is_latent:
+            observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean))
+            prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
         if observed is None:
             return prediction
         self.graph_.require_whole("for predictions given what was observed")
