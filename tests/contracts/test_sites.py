@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -326,3 +328,14 @@ def test_systems_with_sites_are_solved_whatever_they_say(weights):
     found = tables.InModes(covariance).solve(some, rights, None, 1e-9)
     expected = np.linalg.solve(np.eye(40) + some.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
     assert relative_error(found.reshape(2, -1), expected) < 1e-7
+
+
+def test_a_step_tells_what_it_gains_and_there_is_nothing_to_gain_at_the_end():
+    covariance, observations, _ = problem(Poisson(), 5, 8, 0)
+    found, latent = find_sites(covariance, observations), tables.InModes(covariance)
+    moved = replace(found, coefficients=found.coefficients + 0.5)
+    further, gain = sites._newton(moved, latent, 1e-9)
+    assert gain == pytest.approx(further.gained - moved.gained)
+    assert gain > 0.1
+    assert moved.gained < further.gained <= found.gained + 1e-6
+    assert abs(sites._newton(found, latent, 1e-9)[1]) < 1e-6

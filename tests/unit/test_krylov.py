@@ -56,7 +56,7 @@ def test_what_is_left_of_a_system_is_within_the_tolerance(tolerance, condition, 
     error = conjugate_gradients(system, rights, start, tolerance) - exact
     left = np.sqrt(np.sum(error @ system.matrix * error, axis=1) / np.sum(exact @ system.matrix * exact, axis=1))
     assert np.all(left <= tolerance)
-    assert np.max(left) > 1e-4 * tolerance  # and it does not go on for nothing
+    assert np.max(left) > 5e-3 * tolerance  # and it does not go on for nothing
 
 
 def test_a_solution_is_left_as_it_is():

@@ -513,6 +513,7 @@ def test_there_is_a_step_for_every_five_iterations_and_one_at_least():
         search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), Sqp(max_iterations=max_iterations))
         assert search.max_steps == max_steps
     assert search.tolerance_nats == 1e-3
+    assert search.reach == 1.0
     assert not search.is_coarse
     coarse = Sqp().coarse()
     search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), coarse)
