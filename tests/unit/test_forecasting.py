@@ -144,6 +144,16 @@ def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
     np.testing.assert_allclose(np.mean(values - mean.at(steps, X), axis=0), 0.0, atol=1e-10)
 
 
+@pytest.mark.parametrize(("n_rows", "is_judged"), [(9, False), (10, True), (60, True)])
+def test_columns_that_say_nothing_are_shrunk_where_rows_can_be_held_out(n_rows, is_judged):
+    X, values = noise(n_rows, 3, 1), noise(n_rows, 2, 8)
+    mean = learn_mean(Numbers(), np.arange(float(n_rows)), values, X, None, None)
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+    best = _best_penalty((X - X.mean(axis=0)) / X.std(axis=0), scaled, 3)[1]
+    assert best > PENALTIES[0]
+    assert mean.x_penalty == (best if is_judged else PENALTIES[0])
+
+
 def test_rows_too_few_to_be_held_out_are_shrunk_the_least():
     steps, X = np.arange(9.0), noise(9, 1, 1)
     values = 50 + waves(9, 5.0) + X @ noise(1, 4, 2)
