@@ -103,7 +103,7 @@ def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objec
     for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
         is_rate = n <= number < 2 * n
         least = form.least_rate if is_rate else form.noise_variance
-        expected[place, place] += kernel.log_prior_precision(spectrum, least)
+        expected[place, place] += kernel.log_prior(spectrum, least).precision
         if is_rate:
             mean, spread = local(x)[number].mean(), objective.priors.spreads[number - n]
             slope = jacobian[number].mean(axis=0)[place] / (mean * spread)

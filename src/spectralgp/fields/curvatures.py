@@ -137,6 +137,7 @@ class NoisyNodes(Nodes):
 
     @property
     def basis(self) -> Spectrum:  # type: ignore[override]
+        """That of the nodes."""
         return self.nodes.basis
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:

@@ -422,7 +422,7 @@ def test_changes_are_told_as_the_best_tells_and_not_at_all():
 def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
     residual = setting_of().candidate(kernel).kernel.residual
     assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
-    assert residual.constraint == ("interval" if kernel.is_positive_everywhere else "eigenvalues")
+    assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
     assert setting_of(residual=None).candidate(kernel).kernel.residual is None
     assert setting_of(residual=Diffusion(strength=0.3)).candidate(Diffusion()).kernel.residual.strength == 0.3
 
