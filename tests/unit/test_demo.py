@@ -16,6 +16,8 @@ from spectralgp import GraphGPRegressor, Identity, Polynomial
 from spectralgp.cli.showcase import METHODS, OUTAGE, PICTURE, Row, interpolate, made_outages, run_demo
 from spectralgp.datasets import load_air_quality
 
+pytestmark = pytest.mark.slow  # test_cli runs the demonstration as it is
+
 FEW = {"interpolation": interpolate}
 
 
