@@ -655,6 +655,13 @@ def test_counts_are_learnt_with_their_exposures(folder):
     for given, factor in (("later.csv", later.loc[[2030, 2031]].to_numpy()), ("2", 2.0)):
         answered("predict", "counts.sgp", *at, "--exposure", given, "--out", "told.csv", "--force")
         assert np.allclose(pd.read_csv("told.csv", index_col=0), factor * rates, rtol=1e-6)
+    answered("predict", "counts.sgp", *at, "--exposure", "0.4", "--level", "0.8", "--out", "told.csv", "--force")
+    told = pd.read_csv("told.csv", index_col=0)
+    new = pd.DataFrame({"time": [2030.0, 2031.0]})
+    _, *ends = model.predict(new, exposure=0.4, return_quantiles=(0.1, 0.9))
+    for end, quantile in zip(("lower", "upper"), ends, strict=True):  # of counts, which no deviation from a mean knows
+        assert np.array_equal(told[[f"{node} {end}" for node in quantile.columns]], quantile)
+    assert (np.min(ends[0]), np.max(ends[0])) == (0, 0)
     assert "trials must be left out" in refused("predict", "counts.sgp", *at, "--trials", "3", "--out", "no.csv")
     missing = ["--at", "2032", "--exposure", "later.csv", "--out", "no.csv"]
     assert "got none for 2032" in refused("predict", "counts.sgp", *missing, status=2)

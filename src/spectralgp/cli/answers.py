@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +48,12 @@ def predict(asked: Predict) -> None:
     if asked.observed is not None:
         known = _matched(files.read_signals(asked, asked.observed, fitted.graph_), new, asked.observed)
     fitted.set_output(predict="pandas")
-    mean, deviation = fitted.predict(new, return_std=True, include_noise=True, observed=known, **beside)
-    table = files.input_parts(asked.inputs).table
-    _answer(asked, mean, deviation, files.dialect_for(asked, asked.signals, asked.observed, table), "Predicted")
+    # counts and the like have ends of their own: no deviation from a mean knows that they are not negative
+    if asked.level is not None and hasattr(fitted, "likelihood_"):
+        beside["return_quantiles"] = 0.5 * (1 - asked.level), 0.5 * (1 + asked.level)
+    mean, deviation, *ends = fitted.predict(new, return_std=True, include_noise=True, observed=known, **beside)
+    dialect = files.dialect_for(asked, asked.signals, asked.observed, files.input_parts(asked.inputs).table)
+    _answer(asked, mean, deviation, dialect, "Predicted", ends)
 
 
 def _predict_classes(asked: Predict, model: GraphGPClassifier) -> None:
@@ -125,7 +129,7 @@ def impute(asked: Impute) -> None:
         values, deviation = fitted.impute(data.inputs, data.signals)
     n_filled = int(data.signals.isna().to_numpy().sum())
     dialect = files.dialect_for(asked, asked.signals)
-    _answer(asked, values, deviation, dialect, f"Filled in {n_filled} cells of", n_filled=n_filled)
+    _answer(asked, values, deviation, dialect, f"Filled in {n_filled} cells of", (), n_filled=n_filled)
 
 
 def score(asked: Score) -> None:
@@ -186,10 +190,16 @@ def _check_out(asked: Predict | Impute) -> None:
 
 
 def _answer(
-    asked: Predict | Impute, mean: pd.DataFrame, std: pd.DataFrame, dialect: Dialect, done: str, **more: int
+    asked: Predict | Impute,
+    mean: pd.DataFrame,
+    std: pd.DataFrame,
+    dialect: Dialect,
+    done: str,
+    ends: Sequence[pd.DataFrame],
+    **more: int,
 ) -> None:
     """Write what was asked for of values and their standard deviations, and say what was done."""
-    tables = {"mean": mean, "std": std} if asked.level is None else with_intervals(mean, std, asked.level)
+    tables = {"mean": mean, "std": std} if asked.level is None else with_intervals(mean, std, asked.level, ends)
     answer = as_long(tables) if asked.long else mean if asked.level is None else side_by_side(tables)
     written = {asked.out: answer} if asked.std is None else {asked.out: answer, asked.std: std}
     write_tables(written, index=not asked.long, dialect=dialect)

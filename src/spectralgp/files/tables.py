@@ -417,10 +417,13 @@ def dialect_of(path: Path | str, date_format: str | None = None) -> Dialect:
     return Dialect(separator, decimal, date_format, "utf-8-sig" if is_marked else "utf-8")
 
 
-def with_intervals(mean: pd.DataFrame, std: pd.DataFrame, level: float) -> dict[str, pd.DataFrame]:
+def with_intervals(
+    mean: pd.DataFrame, std: pd.DataFrame, level: float, ends: Sequence[pd.DataFrame] = ()
+) -> dict[str, pd.DataFrame]:
     """Tables "mean", "std", "lower" and "upper", rounded to three digits of the smallest deviation in each column.
 
-    Values whose deviation is zero, which were observed, stay as they are.
+    Values whose deviation is zero, which were observed, stay as they are. `ends` are the lower and upper ones, where
+    they do not follow from means and deviations.
     """
     pandas = require("pandas", "cli", "to write tables")
     spread = std.to_numpy()
@@ -436,7 +439,8 @@ def with_intervals(mean: pd.DataFrame, std: pd.DataFrame, level: float) -> dict[
         return pandas.DataFrame(np.reshape(np.transpose(columns), values.shape), mean.index, mean.columns)
 
     centre = mean.to_numpy()
-    tables = {"mean": centre, "std": spread, "lower": centre - half, "upper": centre + half}
+    lower, upper = [end.to_numpy() for end in ends] or [centre - half, centre + half]
+    tables = {"mean": centre, "std": spread, "lower": lower, "upper": upper}
     return {name: rounded(values) for name, values in tables.items()}
 
 
