@@ -117,7 +117,7 @@ def test_edgeless_graphs_need_a_number_of_nodes():
             r"edges must give one weight to each pair of nodes; got 2.0 and 3.0 between 0 and 1\.",
         ),
         ([("a", "b", 2.0), ("b", "a", 3.0)], {}, r"got 2.0 and 3.0 between 'a' and 'b'\. .*add or average"),
-        ([("a", "b"), ("b", "b")], {}, "edges must join two different nodes; got a self-loop at 'b'"),
+        ([("a", "b"), ("b", "b"), ("a", "a")], {}, "edges must join two different nodes; got a self-loop at 'b'"),
         (
             [(0, 1), (3, 4)],
             {},

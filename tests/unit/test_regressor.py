@@ -305,6 +305,7 @@ def test_samples_have_the_predictive_moments(fitted):
     assert np.max(np.abs(draws.mean(axis=-1) - mean) / std) < STANDARD_ERRORS / np.sqrt(n_samples)
     assert np.max(np.abs(draws.var(axis=-1) / std**2 - 1)) < STANDARD_ERRORS * np.sqrt(2 / n_samples)
     np.testing.assert_array_equal(fitted.sample_y(NEW, 2), fitted.sample_y(NEW, 2))
+    np.testing.assert_array_equal(fitted.sample_y(NEW), fitted.sample_y(NEW, 1, random_state=0))
     assert not np.array_equal(fitted.sample_y(NEW, 2, random_state=1), fitted.sample_y(NEW, 2, random_state=2))
 
 
