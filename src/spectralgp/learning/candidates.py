@@ -81,20 +81,21 @@ class Candidate:
         return 0.0 if self.transformation is None else self.transformation.carried
 
     @cached_property
+    def _log_slopes(self) -> Array:
+        """What densities of the task's values gain in the units of the user, zero without a transformation."""
+        if self.transformation is None:
+            return np.zeros(1)
+        return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
+
+    @property
     def spread(self) -> float:
         """The unit that the task's signals are in, in the user's; of a transformation that at a typical value."""
-        signals = self.task.signals
-        if self.transformation is None:
-            return signals.units.spread
-        slopes = self.transformation.log_slopes_of(signals, self.task.inputs)
-        return signals.units.spread * float(np.exp(-np.mean(slopes)))
+        return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
 
     def in_units(self, fit: Fit) -> Fit:
         """A fit of the task, of the signals as the user gave them, and of a node of relative scale one."""
-        signals = self.task.signals
-        # logarithms of the slopes of a transformation, of which a typical value has the mean
-        slopes = float(np.log(signals.units.spread / self.spread)) * signals.shape[0] * signals.shape[1]
-        return replace(fit.shifted(slopes - signals.log_volume), model=fit.model.scaled_by(self.spread))
+        shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
+        return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
 
 
 Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]
@@ -135,13 +136,19 @@ class Setting:
                 residual = None
         if residual is not None:
             full = kernel.with_residual(residual)
-        words = [full.label, *[" + ".join(terms)] * self.is_kernel_open, *["node scales"] * (scale == "node")]
-        words += ["carry-over"] * carries + ["shrunk"] * self.shrunk
+        words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
+        words |= {"carry-over": carries, "shrunk": self.shrunk}
         if self.transformation is not None:
-            words.append(self.transformation.described)
-        own, name = full.scaled_by(1 / task.signals.units.spread), ", ".join(words)
-        decided = name, warm_start_from, self.transformation
-        made = Candidate(task, own, self.shrunk, *decided, learnt_from=self.learnt_from)
+            words[self.transformation.described] = True
+        made = Candidate(
+            task,
+            full.scaled_by(1 / task.signals.units.spread),
+            self.shrunk,
+            ", ".join(word for word, is_said in words.items() if is_said),
+            warm_start_from,
+            self.transformation,
+            learnt_from=self.learnt_from,
+        )
         self._recipes[made] = kernel, terms, scale, carries
         return made
 

@@ -346,10 +346,8 @@ class Signals:
         product = next((known for other, known in store.transforms if other is matrix), None)
         if product is None:
             product = np.vstack([store.values @ matrix, matrix.sum(axis=0)])
-            store.transforms = [
-                *store.transforms[-1:],
-                (matrix, product),
-            ]  # a new list: threads may look at the old one
+            # a new list: threads may look at the old one
+            store.transforms = [*store.transforms[-1:], (matrix, product)]
         return product[self._rows] - self._level @ product if np.any(self._level) else product[self._rows]
 
     def columns(self, operator: Operator) -> Any:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.kernels import GraphKernel, Identity
@@ -280,11 +279,12 @@ class SeriesObjective:
     def _log_prior(self, form: Dynamics) -> tuple[float, Array, Array]:
         """Log prior, its gradient, and its curvature or a precision to step by."""
         n, noise, eigenvalues = len(form.components), form.noise_variance, self.spectrum.eigenvalues
-        value, gradient, precisions = 0.0, np.zeros(self.form.theta.size), []
+        n_parameters = self.form.theta.size
+        value, gradient, curvature = 0.0, np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
         for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
             is_rate = n <= number < 2 * n
             least = form.least_rate if is_rate else noise
-            own, gradient[place], on_noise, precision = kernel.log_prior(self.spectrum, least)
+            own, gradient[place], on_noise, curvature[place, place] = kernel.log_prior(self.spectrum, least)
             value += own
             if is_rate:  # its mean lies some standard deviations from the centre, in logarithms
                 mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
@@ -293,14 +293,13 @@ class SeriesObjective:
                 direction = self.spectrum.mean(kernel.power_jacobian(eigenvalues)) / (mean * spread)
                 value -= 0.5 * deviation**2
                 gradient[place] -= deviation * direction
-                precision = precision + np.outer(direction, direction)
+                curvature[place, place] += np.outer(direction, direction)
             else:
                 gradient[-1] += on_noise
-            precisions.append(precision)
         deviation = float(np.log(noise / (NOISE_SHARE * self.variance)))
-        of_noise, slope_of_noise, precision_of_noise = noise_log_prior(deviation, self.spectrum.n_nodes)
+        of_noise, slope_of_noise, curvature[-1, -1] = noise_log_prior(deviation, self.spectrum.n_nodes)
         gradient[-1] += slope_of_noise
-        return float(value + of_noise), gradient, block_diag(*precisions, precision_of_noise)
+        return float(value + of_noise), gradient, curvature
 
     def precision(self, x: Array) -> Array:
         """Fisher information of the parameters, equation (33), and the curvature of the prior."""
