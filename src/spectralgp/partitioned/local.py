@@ -76,6 +76,7 @@ class LocalLaplacian:
     boundary_ends: list[int]
     senders: list[tuple[Any, Any]]  # per neighbour: local positions of its nodes, and their places in its messages
     xp: Any
+    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)  # cut once: a GPU would be waited for at every step
 
     @property
     def n_own(self) -> int:
@@ -123,11 +124,8 @@ class LocalLaplacian:
 
             loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
             return
-        indptr, indices, weights, diagonal = self.matrix
-        last = int(indptr[n_rows])
-        make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
-        rows = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=(n_rows, len(current)))
-        product = diagonal[:n_rows, None] * current[:n_rows] - rows @ current
+        *_, diagonal = self.matrix
+        product = diagonal[:n_rows, None] * current[:n_rows] - self._weights(n_rows, len(current)) @ current
         previous[:n_rows] = scale * product - 2 * current[:n_rows] - previous[:n_rows]
 
     def advance(self, scale: float, current: Any, previous: Any, n_rows: int, gram: bool) -> tuple[Array, Array]:
@@ -148,6 +146,15 @@ class LocalLaplacian:
     @property
     def _is_compiled(self) -> bool:
         return self.xp is np and find_spec("numba") is not None
+
+    def _weights(self, n_rows: int, n_columns: int) -> Any:
+        shape = (n_rows, n_columns)
+        if shape not in self._rows:
+            indptr, indices, weights, _ = self.matrix
+            last = int(indptr[n_rows])
+            make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
+            self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
+        return self._rows[shape]
 
 
 # --------------------------------------------------------------------------------------------- opened partitions
