@@ -12,11 +12,13 @@ import pooch
 import pytest
 
 from spectralgp.datasets import released
+from spectralgp.learning import draws
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 # beside the checkout: the released files are not part of the repository
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA_FILES = ("city45data.mat", "smhi_temp_17.mat", "traffic_delay_san_francisco.mat", "A_cerebellum.mat")
+VALUES_PER_PARAMETER = draws.VALUES_PER_PARAMETER
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 os.environ["MPLBACKEND"] = "Agg"  # of the processes that tests start, too
@@ -51,6 +53,20 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(released, "BASE_URL", "http://127.0.0.1:9/")
         patch.setenv("no_proxy", "127.0.0.1")  # servers of tests are on this machine
         yield
+
+
+@pytest.fixture(scope="module")
+def learnt_values() -> Iterator[None]:
+    """Predictions of small models by their learnt values alone, as dense formulas have them: nothing is averaged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draws, "VALUES_PER_PARAMETER", 0)
+        yield
+
+
+@pytest.fixture
+def averages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averages over hyperparameters, as users have them, in a file of tests that asks for `learnt_values`."""
+    monkeypatch.setattr(draws, "VALUES_PER_PARAMETER", VALUES_PER_PARAMETER)
 
 
 @pytest.fixture(scope="module")

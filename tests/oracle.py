@@ -337,13 +337,13 @@ def normal_law(
     and the precisions of sites are damped fixed points, all by dense matrices and inverses.
     """
     precision = np.linalg.inv(covariance)
-    law_mean, weights = np.array(mean, dtype=float), np.full(len(mean), 0.1)
+    law_mean, weights = np.array(mean, dtype=float), np.full(len(mean), 1.0)
     for _ in range(2_000):
         law = np.linalg.inv(precision + np.diag(weights))
         _, slopes, curvatures = expected(law_mean, np.diag(law))
         step = law @ (slopes - precision @ (law_mean - mean))
         moved = np.maximum(curvatures, 0.0) - weights
-        law_mean, weights = law_mean + 0.5 * step, weights + 0.5 * moved
+        law_mean, weights = law_mean + 0.3 * np.clip(step, -1.0, 1.0), weights + 0.3 * moved
         if max(np.max(np.abs(step)), np.max(np.abs(moved))) < 1e-12:
             break
     law = np.linalg.inv(precision + np.diag(weights))

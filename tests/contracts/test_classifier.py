@@ -222,6 +222,7 @@ def labels_with(place: int, value: object) -> np.ndarray:
         (None, "y must hold labels"),
         (np.full(34, -1), "y must hold labels of some nodes; got None, NaN or -1 everywhere"),
         (labels_with(5, "a"), "one class only, 'a', first at node 5"),
+        ([1, -1] * 17, "one class only, 1, first at node 0. Label a node of another class; -1 stands for no"),
         (labels_with(7, 0.25), "got 0.25 at node 7. Use GraphGPRegressor"),
         (labels_with(7, np.inf), "got inf at node 7"),
         (np.zeros(33), r"n_nodes = 34, the nodes of the graph; got \(33,\)"),

@@ -29,7 +29,7 @@ from spectralgp.kernels import (
     SpectralKernel,
     WithResidual,
 )
-from spectralgp.learning import Task, learn
+from spectralgp.learning import Stacking, Task, learn
 from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
 
 every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_GRAPHS)
@@ -495,7 +495,9 @@ def _answers(name: str, seed: int, factor: float) -> tuple[np.ndarray, float]:
     )
     if kernel.given_starts() or not kernel.has_free_amplitude:
         kernel = kernel.scaled_by(factor)  # what has units is in those of the signals
-    model = GraphGPRegressor(GRAPHS["random"], kernel, scale="global").fit(inputs, factor * signals)
+    # parameters of a function may lie on a ridge, whose ends have other draws about them
+    chosen = Stacking(kernel, n_draws=0) if name.startswith("Response") else kernel
+    model = GraphGPRegressor(GRAPHS["random"], chosen, scale="global").fit(inputs, factor * signals)
     answer = np.stack(model.predict(new, return_std=True)) / factor
     return answer, model.log_marginal_likelihood_ + signals.size * np.log(factor)
 

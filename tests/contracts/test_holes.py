@@ -132,6 +132,18 @@ def test_the_evidence_is_that_of_what_was_observed(kernel, mask):
     assert relative_error(log_marginal_likelihood(prior_of(kernel), INPUTS, holes(mask)), expected) < MASKED
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 1e-2])
+@pytest.mark.parametrize("spectrum", [Exact(), Chebyshev()], ids=["exact", "quadrature"])
+def test_the_evidence_does_not_depend_on_what_was_asked_before(tolerance, spectrum, monkeypatch):
+    """A completion to a tolerance, asked for first, left its solution in the evidence: up to 3.7 nats."""
+    monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
+    first, second = (
+        dataclasses.replace(masked_of(SIGNAL, MASKS["50%"], spectrum), tolerance=tolerance) for _ in range(2)
+    )
+    assert np.isfinite(second.mean).all()
+    assert first.log_density() == second.log_density()
+
+
 @every_mask
 @every_kernel
 def test_the_gradient_is_that_of_the_evidence(kernel, mask):

@@ -33,6 +33,8 @@ from spectralgp.spectra import ExactSpectrum, Quadrature
 from spectralgp.spectra.quadrature import Density
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
+pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
+
 CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
 NAMES = [f"node {index}" for index in range(CASE.n_nodes)]
 GRAPH = Graph(CASE.graph.weights, names=NAMES)

@@ -20,6 +20,7 @@ from spectralgp.likelihoods import (
     StudentT,
     as_likelihood,
 )
+from spectralgp.likelihoods.base import quantile_of
 from tolerances import FORMULA, GRADIENT
 
 QUADRATURE = 1e-6  # of twenty points, for latent signals of which the standard deviation is 0.6
@@ -112,10 +113,15 @@ def test_moments_and_predictive_densities_are_those_of_the_mixture(case):
     assert relative_error(likelihood.distribution(values, MEAN, VARIANCE, beside), below) < QUADRATURE
 
 
+def quantile(likelihood, probability, *law):
+    mean, reach = likelihood.mean(*law), np.sqrt(likelihood.variance(*law))
+    return quantile_of(lambda y: likelihood.distribution(y, *law), probability, mean, reach, likelihood.is_discrete)
+
+
 @pytest.mark.parametrize("probability", [0.05, 0.5, 0.95])
 def test_quantiles_invert_distributions(case, probability):
     likelihood, _, beside, _ = case
-    found = likelihood.quantile(probability, MEAN, VARIANCE, beside)
+    found = quantile(likelihood, probability, MEAN, VARIANCE, beside)
     reached = likelihood.distribution(found, MEAN, VARIANCE, beside)
     if likelihood.is_discrete:
         before = likelihood.distribution(found - 1, MEAN, VARIANCE, beside)
@@ -196,7 +202,7 @@ def test_one_of_your_own_takes_twenty_lines():
             return np.log(values)
 
     own = as_likelihood(Exponential())
-    found = own.quantile(0.5, np.zeros(1), np.zeros(1), np.ones(1))
+    found = quantile(own, 0.5, np.zeros(1), np.zeros(1), np.ones(1))
     assert relative_error(found, [np.log(2)]) < 1e-8
 
 
@@ -298,10 +304,10 @@ def test_quantiles_far_out_are_found_on_both_sides():
     """Of which the standard deviation says little, or is not finite at all."""
     for likelihood, law in ((Gaussian(0.7), norm(3.0, 0.7)), (StudentT(2.0, 0.7), student(2.0, 3.0, 0.7))):
         for probability in (1e-6, 0.3, 1 - 1e-6):
-            found = likelihood.quantile(probability, np.array([3.0]), np.zeros(1), np.ones(1))
+            found = quantile(likelihood, probability, np.array([3.0]), np.zeros(1), np.ones(1))
             assert relative_error(found, [law.ppf(probability)]) < 1e-7
     for probability in (1e-9, 0.2, 1 - 1e-9):
-        found = Poisson().quantile(probability, np.array([2.0]), np.zeros(1), np.array([3.0]))
+        found = quantile(Poisson(), probability, np.array([2.0]), np.zeros(1), np.array([3.0]))
         assert found == [poisson(3 * np.exp(2.0)).ppf(probability)]
 
 

@@ -1087,7 +1087,7 @@ def test_of_two_processes_one_builds_and_the_other_is_told(tmp_path):
     answers = []
     try:
         assert [process.stdout.readline() for process in processes] == ["ready\n", "ready\n"]
-        for attempt in range(12):
+        for attempt in range(60):
             folder = tmp_path / f"{attempt}"
             for process in processes:
                 process.stdin.write(f"{folder}\n")

@@ -21,6 +21,8 @@ from spectralgp import (
 from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, MASKED, QUADRATURE
 
+pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
+
 N_SIGNALS, N_NODES, NOISE = 7, 8, 0.3
 RNG = np.random.default_rng(4)
 GRAPH = Graph.from_points(RNG.random((N_NODES, 2)), n_neighbors=3)

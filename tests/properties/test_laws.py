@@ -29,6 +29,8 @@ from spectralgp.spectra import Exact
 from strategies import adjacencies
 from tolerances import EXACT, FORMULA, ITERATIVE, MASKED, OPTIMUM, STANDARD_ERRORS
 
+pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
+
 N_EXAMPLES = settings().max_examples  # of the profile
 IS_LONG = N_EXAMPLES > 500
 many = settings(max_examples=max(50, N_EXAMPLES), suppress_health_check=list(HealthCheck))

@@ -24,6 +24,7 @@ from spectralgp._basics.tables import (
     is_counted,
     like_table,
     match_columns,
+    match_rows,
     row_labels,
     series_index,
     some,
@@ -31,6 +32,13 @@ from spectralgp._basics.tables import (
 )
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
+
+
+@pytest.mark.parametrize(("own", "wanted"), [("aab", "aba"), ("ab", "aa"), ("ab", "ac"), ("abc", "ab")])
+def test_row_labels_that_do_not_match_one_to_one_are_refused(own, wanted):
+    with pytest.raises(ValueError, match="exposure must have one row for each signal, by its label"):
+        match_rows(pd.Index(list(own)), pd.Index(list(wanted)), "exposure")
+    assert match_rows(pd.Index(list("cab")), pd.Index(list("abc")), "exposure").tolist() == [1, 2, 0]
 
 
 def test_frames_have_names_and_an_index():

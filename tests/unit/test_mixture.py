@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
+from spectralgp import Graph, GraphGPRegressor
+from spectralgp.estimators.answers import filter_shape
 from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
 from spectralgp.fields.field import MixedField
 from spectralgp.kernels import Diffusion, Identity, Polynomial
@@ -221,3 +225,67 @@ def test_models_of_weight_zero_are_not_evaluated(mixture):
     assert oracle.relative_error(prediction.mean, mixture.posteriors[0].at(NEW).mean) < FORMULA
     prediction.log_density(OBSERVED)
     prediction.sample(2, np.random.default_rng(0))
+
+
+# Averages over hyperparameters
+
+
+@pytest.mark.parametrize(("most", "n_rows"), [(1_000, 3), (7, 1), (3, 1), (15, 2)])
+def test_observed_values_change_posterior_weights_by_their_joint_density(mixture, monkeypatch, most, n_rows):
+    """Of many values those of the first rows count; a weight of zero stays."""
+    monkeypatch.setattr("spectralgp.fields.field.MOST_WEIGHED", most)
+    field, values = replace(mixture, is_averaged=True).at(NEW), OBSERVED.copy()
+    values[2, 4] = np.nan
+    seen = np.flatnonzero(np.isfinite(values[:n_rows]))
+    densities = [
+        multivariate_normal.pdf(
+            values[:n_rows].ravel()[seen],
+            part.mean[:n_rows].ravel()[seen],
+            part.joint_covariance(include_noise=True).reshape(21, 21)[np.ix_(seen, seen)],
+        )
+        for part in field.fields
+    ]
+    expected = WEIGHTS * densities / np.dot(WEIGHTS, densities)
+    np.testing.assert_allclose(field.given(values).weights, expected, rtol=FORMULA)
+    np.testing.assert_array_equal(mixture.at(NEW).given(values).weights, WEIGHTS)
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_a_mask_chooses_entries_of_the_joint_covariance(share):
+    """With scales of nodes, and the level of a node that was never observed, which all signals share."""
+    signals, chosen = SIGNALS + np.linspace(0, 9, 7), np.random.default_rng(1).random((3, 7)) <= share
+    signals[:, 3] = np.nan
+    model = GraphGPRegressor(GRAPHS["random"], Polynomial(1), center="node", scale="node").fit(INPUTS, signals)
+    for _, posterior in model.posterior_.parts:
+        field = posterior.at(NEW)
+        joint = field.joint_covariance(include_noise=True).reshape(21, 21)
+        places = np.flatnonzero(chosen)
+        np.testing.assert_allclose(field.among(chosen), joint[np.ix_(places, places)], rtol=FORMULA, atol=FORMULA)
+
+
+def test_signals_that_leave_draws_no_weight_may_be_followed_by_more():
+    graph, rng = GRAPHS["random"], np.random.default_rng(2)
+    inputs, signals = rng.standard_normal((400, 1)), rng.standard_normal((400, 7)) * 0.1
+    model = GraphGPRegressor(graph, Polynomial(1)).fit(INPUTS[:3, :1], SIGNALS[:3])
+    for start in range(0, 400, 100):
+        model = model.condition_on(inputs[start : start + 100], signals[start : start + 100])
+    weights = model._learnt.draws[0].weights
+    assert np.min(weights) == 0
+    again = model.condition_on(inputs[:2] + 0.1, signals[:2])._learnt.draws[0].weights
+    np.testing.assert_allclose(np.sum(again), 1.0)
+    assert np.all(again[weights == 0] == 0)
+
+
+def test_the_shape_of_a_filter_takes_models_with_different_numbers_of_draws():
+    """A draw of twice the weight counts as two."""
+    rng = np.random.default_rng(2)
+    inputs, ring = rng.standard_normal((5, 1)), Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
+    signals = np.sin(inputs + np.arange(8)) + 0.3 * rng.standard_normal((5, 8))
+    model = GraphGPRegressor(ring, [Polynomial(1), Diffusion()], residual=None).fit(inputs, signals)
+    one, other = model._learnt.shown_of_each
+    assert len(one) == len(other) == 16
+    (share, *first), *rest = one
+    parts = [(share, *first), (share, *first), *rest[1:]], other
+    merged = [(2 * share, *first), *rest[1:]], other
+    twice, once = (filter_shape(model._fitted, part, model.spectrum_, "signal") for part in (parts, merged))
+    assert repr(twice) == repr(once)

@@ -39,6 +39,8 @@ from spectralgp.kernels import (
 from spectralgp.learning import Limits
 from tolerances import FORMULA, GRADIENT, OPTIMUM, STANDARD_ERRORS
 
+pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
+
 N_SIGNALS, N_NODES, N_NEW = 12, 6, 4
 NAMES = list("fedcba")
 WEIGHTS = oracle.random_weights(N_NODES, seed=4)
@@ -692,21 +694,28 @@ def test_bad_precomputed_covariances(before):
     assert_unchanged(model, attributes, predicted)
 
 
-def test_the_default_of_one_signal_is_one_kernel():
-    """Folds take two signals; what is known of some nodes tells of the others."""
+def test_the_default_of_one_signal_is_one_kernel(averages):
+    """Folds take two signals; what is known of some nodes tells of the others, averaged over hyperparameters."""
     signal = np.where(np.arange(N_NODES) < 4, Y[:1], np.nan)
     model = GraphGPRegressor(GRAPH).fit(None, signal)
     (kernel,) = model.graph_kernel_
     assert isinstance(kernel, Diffusion)
     completed, std = model.impute(None, signal)
-    noise = model.noise_variance_
-    nodes = model.fits_[0].model.node_covariance()
-    own = oracle.matrix_function(oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled), kernel.power)
-    assert oracle.relative_error(nodes, own) < FORMULA
-    values = (signal - model.center_)[0, :4]
-    mean, covariance = oracle.condition(own + noise * np.eye(N_NODES), np.arange(4), values, np.arange(4, N_NODES))
-    assert oracle.relative_error(completed[0, 4:], mean + model.center_[4:]) < FORMULA
-    assert oracle.relative_error(std[0, 4:], np.sqrt(np.diag(covariance))) < FORMULA
+    laplacian = oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled)
+    assert len(model.posterior_.parts) > 1
+    means, variances = [], []
+    for _, part in model.posterior_.parts:
+        prior, unit, center = part.prior, part.signals.units.spread**2, part.signals.units.offset
+        own = unit * oracle.matrix_function(laplacian, prior.graph_kernel.power)
+        noisy = own + unit * prior.noise_variance * np.eye(N_NODES)
+        mean, covariance = oracle.condition(noisy, np.arange(4), (signal - center)[0, :4], np.arange(4, N_NODES))
+        means.append(mean + center[4:])
+        variances.append(np.diag(covariance))
+    weights = np.array([weight for weight, _ in model.posterior_.parts])
+    mean = weights @ np.array(means)
+    variance = weights @ (np.array(variances) + np.square(np.array(means) - mean))
+    assert oracle.relative_error(completed[0, 4:], mean) < FORMULA
+    assert oracle.relative_error(std[0, 4:], np.sqrt(variance)) < FORMULA
 
 
 @pytest.mark.filterwarnings("ignore:the noise is at")

@@ -165,7 +165,7 @@ def test_signals_with_holes_are_centred_and_scaled_by_what_was_observed(center, 
     signals = read_signals(factor * values, center, scale)
     means = np.append(np.nanmean(values[:, :-1], axis=0), np.nanmean(values))
     centred = values - {"global": np.nanmean(values), "node": means, None: 0.0}[center]
-    divisor = np.sqrt(np.nanmean(centred**2)) * factor if scale else 1.0
+    divisor = (np.nanstd(values) if center is None else np.sqrt(np.nanmean(centred**2))) * factor if scale else 1.0
     expected = centred * (factor / divisor)
     assert signals.size == np.count_nonzero(~holes)
     assert signals.has_unseen_nodes
@@ -357,8 +357,9 @@ def test_constant_signals_have_no_variance(value, center):
     values = np.full((7, 6), value) * (1 / 3) * 3 + np.arange(6) * (0.1 if center == "node" else 0.0)
     signals = read_signals(values, center, "global")
     assert signals.variance == 0.0
-    assert signals.units.spread == 1.0
-    assert np.max(np.abs(signals.values - (value if center is None else 0.0))) <= 1e-13 * max(value, 1.0)
+    assert signals.units.spread == (np.max(values) or 1.0)  # of the size of the constant, so that units do not matter
+    expected = value / signals.units.spread if center is None else 0.0
+    assert np.max(np.abs(signals.values - expected)) <= 1e-13
 
 
 @pytest.mark.parametrize(

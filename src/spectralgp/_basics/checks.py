@@ -5,7 +5,7 @@ Messages have one form: ``<argument> must <condition>; got <value or shape>. <re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -137,6 +137,18 @@ def as_integer(value: Any, name: str, minimum: int, maximum: int | None = None) 
         direction = f"at least {minimum}" if number < minimum else f"at most {maximum}"
         raise ValueError(f"{name} must be {condition}; got {number}. Pass {direction}.")
     return number
+
+
+def check_derivative(claim: str, function: Callable[[Any], Sequence[Array]], at: Any, places: Sequence[str]) -> None:
+    """Refuse a function that answers values and derivatives, one per place, where central differences disagree."""
+    step = 1e-5 * np.maximum(np.abs(at), 1.0)
+    given, up, down = function(at)[1], function(at + step)[0], function(at - step)[0]
+    for got, high, low, width, place in zip(*np.broadcast_arrays(given, up, down, 2 * step, places), strict=True):
+        right = (high - low) / width
+        if not abs(got - right) <= 1e-4 * max(abs(got), abs(right)) + 1e-8 * max(abs(high), abs(low)):
+            raise ValueError(
+                f"{claim}; got {got:.6g} where differences give {right:.6g}, at {place}. Mend the formula."
+            )
 
 
 def as_option(value: Any, name: str, options: Sequence[str]) -> str:

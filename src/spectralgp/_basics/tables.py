@@ -159,15 +159,14 @@ def _in_days(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], tuple[int, ..
     from narwhals.stable import v2 as nw
 
     native: Any = frame.to_native()
+    own = dict[str, Any]()
     if hasattr(native, "iloc"):  # pandas, whose columns may hold objects
-        own = {name: days_of(native[name].to_numpy()) for name, kind in frame.schema.items() if kind == nw.Object}
-        own = {name: days for name, days in own.items() if days is not None}
+        found = {name: days_of(native[name].to_numpy()) for name, kind in frame.schema.items() if kind == nw.Object}
+        own = {name: days for name, days in found.items() if days is not None}
         native = native.copy(deep=False) if own else native
         for name, days in own.items():
             native[name] = days
         frame = nw.from_native(native, eager_only=True)
-    else:
-        own = {}
     stamped = [name for name, kind in frame.schema.items() if kind in (nw.Date, nw.Datetime)]
     made = [nw.col(name).dt.timestamp("us").cast(nw.Float64) / MICROSECONDS_A_DAY for name in stamped]
     dates = tuple(place for place, name in enumerate(frame.columns) if name in own or name in stamped)
@@ -270,9 +269,8 @@ def _from_xarray(
         index = array.indexes.get(array.dims[0])
         layout = Layout("xarray", (str(array.dims[0]), NODE))
         return Table(np.asarray(array.to_numpy(), dtype=float), None, index, layout, array, array)
-    along = _dimension_of_columns(array, argument, names, rows)
-    first = next(dim for dim in array.dims if dim != along)
-    turned = array.transpose(first, along)
+    turned = rows_first(array, argument, names, rows)
+    first, along = turned.dims
     frame, values = turned.to_pandas(), np.asarray(turned.to_numpy())
     values = values if values.dtype.kind == "f" and values.itemsize in (4, 8) else values.astype(float)
     layout = Layout("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
@@ -282,6 +280,12 @@ def _from_xarray(
     if not frame.columns.is_unique:
         raise _repeated(frame.columns, f"{argument} must have distinct names along {along!r}")
     return Table(values, tuple(frame.columns.tolist()), index, layout, frame, array, dates)
+
+
+def rows_first(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None = None) -> Any:
+    """An array of xarray with the dimension of the rows before that of the nodes, or of other columns."""
+    along = _dimension_of_columns(array, argument, names, rows)
+    return array.transpose(next(dim for dim in array.dims if dim != along), along)
 
 
 def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
@@ -358,7 +362,7 @@ def series_index(values: Any) -> tuple[Any, ...] | None:
     return tuple(values.index) if hasattr(values, "iloc") and not hasattr(values, "columns") else None
 
 
-def check_same_order(X: Any, Y: Any) -> None:
+def check_same_order(X: Any, Y: Any, argument: str = "Y") -> None:
     """Refuse two tables with the same row labels in different orders: rows are paired by position."""
     left, right = (table.index if isinstance(table, Table) else None for table in (X, Y))
     if left is None or right is None or len(left) != len(right) or left.equals(right):
@@ -366,26 +370,46 @@ def check_same_order(X: Any, Y: Any) -> None:
     if left.is_unique and right.is_unique and set(left) == set(right):
         is_pandas = X.layout.library == Y.layout.library == "pandas"
         raise ValueError(
-            "X and Y must have their rows in the same order; got the same row labels in different orders. "
-            + ("Pass Y.loc[X.index]." if is_pandas else "Select the rows of Y by the labels of X.")
+            f"X and {argument} must have their rows in the same order; got the same row labels in different orders. "
+            + (f"Pass {argument}.loc[X.index]." if is_pandas else f"Select the rows of {argument} by the labels of X.")
         )
+
+
+def match_rows(index: Any, wanted: Any, argument: str) -> NDArray[np.intp] | slice:
+    """Positions of wanted row labels in an index; all rows as they are where either only counts them."""
+    if is_counted(index) or is_counted(wanted) or index.equals(wanted):
+        return slice(None)
+    positions = {label: place for place, label in enumerate(index)}
+    if set(wanted) != positions.keys() or not len(positions) == len(index) == len(wanted):  # each once
+        raise _unmatched(index, wanted, argument, "row", "signal", "its label", "Select rows by these labels")
+    return np.array([positions[label] for label in wanted], dtype=np.intp)
 
 
 def match_columns(
-    columns: tuple[Hashable, ...], names: tuple[Hashable, ...], argument: str = "Y", item: str = "column"
+    columns: tuple[Hashable, ...],
+    names: tuple[Hashable, ...],
+    argument: str = "Y",
+    item: str = "column",
+    of: str = "node of the graph",
 ) -> NDArray[np.intp]:
-    """Positions of the columns that belong to the graph's nodes, in the nodes' order; `item` is a column's word."""
+    """Positions of the columns named as nodes, or as `of` says, in the order of `names`; `item` is a column's word."""
     positions = {column: index for index, column in enumerate(columns)}
-    missing = [name for name in names if name not in positions]
-    known = set(names)
-    unknown = [column for column in columns if column not in known]
-    if missing or unknown or len(positions) != len(columns):
-        raise ValueError(
-            f"{argument} must have one {item} for each node of the graph, by name; got {len(columns)} {item}s, of "
-            f"which {some(unknown)} belong to no node, while {some(missing)} are missing. "
-            f"Rename or select {item}s, or pass {argument}.to_numpy() with its {item}s in the order of the nodes."
-        )
+    if set(names) != positions.keys() or len(positions) != len(columns):
+        raise _unmatched(columns, names, argument, item, of, "name", f"Rename or select {item}s")
     return np.array([positions[name] for name in names], dtype=np.intp)
+
+
+def _unmatched(
+    labels: Collection[Hashable], wanted: Collection[Hashable], argument: str, item: str, of: str, by: str, remedy: str
+) -> ValueError:
+    """The error of labels of items that are not those wanted, which says the first that are too many or missing."""
+    found, known, kind = set(labels), set(wanted), of.partition(" ")[0]
+    unknown, missing = [one for one in labels if one not in known], [one for one in wanted if one not in found]
+    return ValueError(
+        f"{argument} must have one {item} for each {of}, by {by}; got {len(labels)} {item}s, of which {some(unknown)} "
+        f"belong to no {kind}, while {some(missing)} are missing. {remedy}, or pass {argument}.to_numpy() with its "
+        f"{item}s in the order of the {kind}s."
+    )
 
 
 def some(items: list[Any]) -> str:

@@ -69,7 +69,8 @@ def summary_of(learnt: FittedModels) -> str:
     fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
     graph = fits[0].model.spectrum.graph
-    models = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
+    n_models = int(np.sum(learnt.weights > 0))
+    models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(n_signals, 'signal')} on {count(n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
     lines = [f"{sizes}; {models}."]
     if learnt.note:
@@ -130,9 +131,17 @@ def filter_shape(
     values, _ = average_response(fitted, spectrum, modes.points, which)
     draws = None
     if drawn and which != "carry":
-        chosen = zip(*(part for part in drawn if part[0][0]), strict=True)
+        parts = [part for part in drawn if any(share for share, *_ in part)]
+        chosen = zip(*(_resampled(part, max(map(len, parts))) for part in parts), strict=True)
         draws = np.array([average_response(one, spectrum, modes.points, which)[0] for one in chosen])
     return shape_of(modes, values, draws)
+
+
+def _resampled(draws: Sequence[Shown], number: int) -> list[Shown]:
+    """A number of draws of one model, each with the weight of all: those of larger weights more often."""
+    ends = np.cumsum([share for share, *_ in draws])
+    places = np.searchsorted(ends, ends[-1] * (np.arange(number) + 0.5) / number)
+    return [(float(ends[-1]), *draws[place][1:]) for place in places.tolist()]
 
 
 # -------------------------------------------------------------------------------------------------------- filling in
@@ -142,14 +151,15 @@ def filled_in(
     posterior: Posterior | Mixture | LatentPosterior,
     features: Any,
     signals: Array,
+    rows: Indices,
     observed_by: ObservedBy | None = None,
 ) -> tuple[Array, Array]:
-    """Signals with what was not observed filled in, and the variance of those values as they would be observed.
+    """Signals with their missing values imputed, and the variance of those values as they would be observed.
 
-    `observed_by` says how those that are new are observed, where signals are latent.
+    `rows` are their numbers among the training signals, -1 for new ones, which are observed by `observed_by` where
+    signals are latent.
     """
     first = posterior.parts[0][1]
-    rows = among_training(first, features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
     # matrices are of nodes where their vectors are known, of signals else
     largest = max(first.covariance.shape) if first.covariance.is_written_out else first.covariance.shape[0]
@@ -241,7 +251,12 @@ def with_more_signals(
     learnt: FittedModels, features: Any, signals: Array, observed_by: ObservedBy | None = None
 ) -> FittedModels:
     """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
-    candidates = []
+    candidates, draws = [], learnt.draws
+    if learnt.posterior.is_averaged:
+        new: Any = learnt.posterior.at(features)
+        shares = (new if observed_by is None else new.seen_with(observed_by)).weights_given(signals)
+        pairs = zip(draws, learnt.weights, strict=True)
+        draws = tuple(replace(one, weights=shares) if weight else one for one, weight in pairs)
     for candidate in learnt.candidates:
         task, units, new, seen = candidate.task, candidate.task.signals.units, features, signals
         if candidate.transformation is not None:
@@ -256,7 +271,7 @@ def with_more_signals(
             own = own.followed_by(observed_by)
         more = replace(task, inputs=inputs, signals=training, observed_by=own)
         candidates.append(replace(candidate, task=more))
-    return learnt.conditioned_anew(candidates)
+    return replace(learnt, draws=draws).conditioned_anew(candidates)
 
 
 def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:

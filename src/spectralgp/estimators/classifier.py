@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import as_table
-from spectralgp.estimators import saving
+from spectralgp._basics.tables import as_table, frame_index, frame_names, is_data_array, rows_first, series_index
+from spectralgp.estimators import reading, saving
+from spectralgp.estimators.alignment import Alignment, Order
 from spectralgp.estimators.reading import Form, checked_inputs, matched_graph, spectrum_settings
 from spectralgp.fields.classes import ClassSites
 from spectralgp.graphs import GraphBase, as_graph
@@ -110,15 +111,14 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_nodes, n_features) or (n_signals, n_features), or None
-            Features of the nodes where `y` has one label per node; else inputs of the signals, and without any they are
-            independent.
+        X : array or table of shape (n_nodes, n_features) or (n_signals, n_features), or None
+            Features of the nodes where `y` has one label per node, matched by the names in a table's index; else inputs
+            of the signals, matched by row labels, and without any signals are independent.
         y : array or table of shape (n_nodes,) or (n_signals, n_nodes)
             Labels, numbers or strings; None, NaN and -1 are no labels. The index of a pandas Series, or the columns of
             a table, are matched to the names of the graph's nodes.
         """
-        before = dict(self.__dict__)
-        try:
+        with reading.unchanged_by_errors(self):
             if self.graph is None:
                 raise ValueError(
                     "graph must be a graph on the nodes; got None. Pass such as Graph.from_points(points, 10)."
@@ -128,20 +128,19 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             classes, entries = _entries(read)
             values: Array | None = None
             if X is None:
-                for name in ("n_features_in_", "feature_names_in_", "date_columns_"):  # of an earlier fit
-                    self.__dict__.pop(name, None)
+                reading.keep_features(self, None)
+                self.__dict__.pop("date_columns_", None)
             else:
-                values = checked_inputs(self, as_table(X, "X", allow_dates=True), reset=True)
+                table = as_table(X, "X", allow_dates=True)
+                values = checked_inputs(self, table, reset=True)
                 wanted, what = (given.n_nodes, "node") if read.form.is_flat else (len(read.labels), "signal")
                 if len(values) != wanted:
                     raise ValueError(
                         f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y "
                         "is one-dimensional, and signals where it is not."
                     )
+                values = values[read.row_order(frame_index(table), "X")]
             self._condition(given, read, classes, entries, values)
-        except BaseException:
-            self.__dict__ = before
-            raise
         if not all(member.field.converged for member in self._mixture.members):
             warnings.warn(
                 "the posterior of the latent fields did not settle: probabilities may be off by a few per cent. Labels "
@@ -258,6 +257,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         read = _read_labels(y, self.graph_)
         predicted = self._read.form.to_graph(np.atleast_2d(self.predict(X)))
+        if X is not None and not read.form.is_flat:
+            predicted = predicted[read.row_order(frame_index(as_table(X, "X", allow_dates=True)), "X")]
         if predicted.shape != read.labels.shape:
             raise ValueError(
                 f"y must have the shape of the predictions, {predicted.shape}; got {read.labels.shape}. Pass the "
@@ -267,7 +268,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         if not at.any():
             raise ValueError("y must hold at least one label to be scored; got none. Pass the labels of some nodes.")
         right = predicted[at] == read.labels[at]
-        weights = None if sample_weight is None else read.form.to_graph(np.atleast_2d(sample_weight))[at]
+        weights = None if sample_weight is None else read.alignment.entries(sample_weight, "sample_weight")[at]
         return float(np.average(right, weights=weights))
 
     def leave_one_out(self) -> Array:
@@ -341,9 +342,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         read = _Labels(labels, at, Form(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool)))
         rows, nodes = np.nonzero(at)
         if found.inputs is not None:
-            model.n_features_in_, model.date_columns_ = found.inputs.shape[1], found.date_columns
-        if found.feature_names is not None:
-            model.feature_names_in_ = np.array(found.feature_names, dtype=object)
+            reading.keep_features(model, found.inputs.shape[1], found.feature_names)
+            model.date_columns_ = found.date_columns
         known = list(zip(found.sites, found.converged, strict=True))
         entries = Entries(rows, nodes, found.labels[rows, nodes])
         model._condition(found.graph, read, classes, entries, found.inputs, known)
@@ -360,6 +360,19 @@ class _Labels:
     labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
     is_labelled: Mask
     form: Form  # flat where there was one label per node
+    index: Any = None  # labels of the rows, if they have any
+
+    @property
+    def alignment(self) -> Alignment:
+        """Rows and nodes of the labels."""
+        n_rows, n_nodes = self.labels.shape
+        return Alignment(self.form, n_rows, n_nodes, self.index)
+
+    def row_order(self, index: Any, argument: str) -> Order:
+        """Order of the rows of a table by its labels: nodes where there is one label per node, else signals."""
+        if self.form.is_flat:
+            return self.alignment.node_order(index, argument, "row")
+        return self.alignment.row_order(index, argument)
 
     def place(self, row: int, node: int) -> str:
         """An entry in words."""
@@ -379,8 +392,10 @@ def _read_labels(y: Any, graph: GraphBase) -> _Labels:
             "This GraphGPClassifier estimator requires y to be passed, but the target y is None: y must hold labels, "
             "shape (n_nodes,) or (n_signals, n_nodes)."
         )
-    names = getattr(y, "columns", None)
-    names = getattr(y, "index", None) if names is None and hasattr(y, "to_numpy") else names
+    if is_data_array(y) and y.ndim == 2:
+        y = rows_first(y, "y", graph.names).to_pandas()
+    names, index = frame_names(y), frame_index(y)
+    names = series_index(y) if names is None else names
     values = np.ma.asarray(y, dtype=object) if isinstance(y, np.ma.MaskedArray) else np.asarray(y, dtype=object)
     is_flat = values.ndim == 1
     if values.ndim not in (1, 2) or values.shape[-1] != graph.n_nodes:
@@ -388,13 +403,13 @@ def _read_labels(y: Any, graph: GraphBase) -> _Labels:
             f"y must have shape (n_nodes,) or (n_signals, n_nodes) with n_nodes = {graph.n_nodes}, the nodes of the "
             f"graph; got {values.shape}. Nodes without a label have None, NaN or -1."
         )
-    graph, names, order = matched_graph(graph, graph.n_nodes, None if names is None else tuple(names))
+    graph, names, order = matched_graph(graph, graph.n_nodes, names)
     masked = np.atleast_2d(np.ma.getmaskarray(values))
     values = np.atleast_2d(np.ma.getdata(values))
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
     labelled &= ~masked
     form = Form(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
-    return _Labels(form.to_graph(values), form.to_graph(labelled), form)
+    return _Labels(form.to_graph(values), form.to_graph(labelled), form, index)
 
 
 def _is_label(value: Any) -> bool:
@@ -425,7 +440,7 @@ def _entries(read: _Labels) -> tuple[NDArray[Any], Entries]:
     if classes.size < 2:
         raise ValueError(
             f"y must hold labels of at least two classes; got one class only, {given[0]!r}, first at "
-            f"{read.place(int(rows[0]), int(nodes[0]))}. Label a node of another class."
+            f"{read.place(int(rows[0]), int(nodes[0]))}. Label a node of another class; -1 stands for no label."
         )
     if len(given) > MOST_LABELS:
         raise ValueError(

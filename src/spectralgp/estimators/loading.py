@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.checks import as_option
 from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
-from spectralgp.estimators.reading import Form
+from spectralgp.estimators.reading import Form, keep_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Response
@@ -107,6 +107,10 @@ def _forecaster(series: Any, found: Any) -> GraphGPForecaster:
     model._form = Form(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
     model._time_column, model._past = found.time_column, None
     model.graph_, model.backtest_ = found.graph, found.backtest
+    n_exogenous, names = series.mean.n_exogenous, found.exogenous_names
+    if names is not None and len(set(names)) != n_exogenous:
+        raise ValueError(f"exogenous_names must be {n_exogenous} distinct names; got others")
+    keep_features(model, n_exogenous or None, names)
     model._show(series)
     return model
 
@@ -127,10 +131,7 @@ def _regressor(learnt: Any, fits: Any, graph: Graph, parameters: dict[str, Any],
     model: GraphGPRegressor = _made(GraphGPRegressor, graph, parameters, fitted)
     model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
     model._effects = fitted.effects
-    if n_features is not None:
-        model.n_features_in_ = n_features
-    if fitted.feature_names_in is not None:
-        model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
+    keep_features(model, n_features, fitted.feature_names_in)
     names, columns = fitted.names, fitted.columns
     form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
     model._show(learnt, fits, form)

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.checks import Array, Mask, as_positive, as_real_array
-from spectralgp._basics.tables import as_table, frame_names, match_columns
-from spectralgp.estimators.reading import Form, Training
+from spectralgp._basics.checks import Array, Indices, Mask, as_positive, as_real_array
+from spectralgp._basics.tables import Table, as_table, is_data_array
+from spectralgp.estimators.alignment import Alignment
+from spectralgp.estimators.answers import among_training
+from spectralgp.estimators.reading import Training
 from spectralgp.fields import LatentPosterior, ObservedBy
 from spectralgp.likelihoods import Gaussian, Likelihood, as_likelihood
 from spectralgp.likelihoods.base import Condition
 
-LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance", "weights")
 INTERCEPT = "intercept"
+UNNAMED = "covariate "  # and a number: a column of an array
 KNOWN_SHARE = 0.5  # of the smallest known noise, that counts as white part of the latent signals
-RESOLVED_SHARE = (
-    1e-3  # of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
-)
+# of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
+RESOLVED_SHARE = 1e-3
 OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
 KNOWN_NOISE = Condition(
     lambda _, beside: (beside > 0) & np.isfinite(beside),
@@ -31,12 +32,45 @@ KNOWN_NOISE = Condition(
 
 
 @dataclass(frozen=True, eq=False)
+class Beside:
+    """What a user passes beside signals; None where nothing is."""
+
+    exposure: Any = None
+    trials: Any = None
+    noise_variance: Any = None
+    weights: Any = None
+    covariates: Any = None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What stands beside each value, by the name of its argument."""
+        return {name: one for name, one in vars(self).items() if name != "covariates" and one is not None}
+
+    def __bool__(self) -> bool:
+        """Whether anything was given."""
+        return bool(self.stated) or self.covariates is not None
+
+    def of_observed(self, takes: str | None, exposure: Any) -> Beside:
+        """That of values observed of the signals, whose exposures or trials are not those of the answer."""
+        return replace(self, **{takes or "exposure": exposure})  # which a likelihood without either refuses
+
+
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fixed effects and their standard errors."""
 
     names: tuple[str, ...]
     values: Array
     errors: Array
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], posterior: Any) -> Coefficients:
+        """Posterior means and standard deviations, averaged over all models."""
+        parts = [(weight, one.sites) for weight, one in posterior.parts]
+        values = sum(weight * sites.coefficients for weight, sites in parts)
+        variances = [np.diag(sites.coefficient_covariance) + (sites.coefficients - values) ** 2 for _, sites in parts]
+        total = sum(weight * one for (weight, _), one in zip(parts, variances, strict=True))
+        return cls(names, values, np.sqrt(total))
 
     def __getitem__(self, name: str) -> float:
         """The coefficient of a name."""
@@ -63,61 +97,55 @@ class Observing:
     names: tuple[str, ...]  # of the fixed effects
 
 
-def beside_of(given: Any, name: str, form: Form, n_signals: int, n_nodes: int) -> Array:
-    """A number for every value, in the graph's order: from one number, one per node, or a table or array such as Y."""
-    table = as_table(given, name, names=form.names)
-    values, names = np.asarray(table, dtype=float), frame_names(table)
-    if names is not None and form.names is not None:
-        values = values[:, match_columns(names, form.names)]
-    values = values[:, None] if form.is_flat and values.shape == (n_signals,) else values
-    if values.shape not in ((), (n_nodes,), (n_signals, n_nodes)):
-        raise ValueError(
-            f"{name} must be one number, one for each of the {n_nodes} nodes, or have the shape of Y, "
-            f"({n_signals}, {n_nodes}); got shape {values.shape}. Rows are signals."
-        )
-    full = np.array(np.broadcast_to(values, (n_signals, n_nodes)))
-    return np.asarray(form.to_graph(full))
-
-
-def covariate_columns(covariates: Any, form: Form, n_signals: int, n_nodes: int) -> tuple[tuple[str, ...], list[Array]]:
-    """Names and columns of covariates, in the graph's order, each of shape (n_signals, n_nodes)."""
-    if covariates is None:
-        return (), []
+def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str, ...], Array]:
+    """Names and columns of covariates, in the graph's order, shape (n_covariates, n_signals, n_nodes)."""
+    covariates = {} if covariates is None else covariates
     if not isinstance(covariates, Mapping):
-        table = as_table(covariates, "covariates")
-        values, names = np.asarray(table, dtype=float), frame_names(table)
+        form, n_nodes = alignment.form, alignment.n_nodes
+        table = as_table(covariates, "covariates", names=form.names if is_data_array(covariates) else None)
+        values, labels, nodes = as_real_array(table, "covariates", None, allow_nan=True), None, None
+        if isinstance(table, Table):
+            labels, nodes = table.names, table.index
+        if is_data_array(covariates) and values.ndim == 2:  # whose columns are the nodes
+            values, labels, nodes = values.T, nodes, labels
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or len(values) != n_nodes:
             raise ValueError(
                 f"covariates must have one row for each of the {n_nodes} nodes, or be a dict of names and values; got "
                 f"shape {values.shape}. Values of each entry are passed by name: {{'name': array such as Y}}."
             )
-        labels = [f"covariate {place}" for place in range(values.shape[1])] if names is None else list(names)
-        covariates = {str(label): values[:, place] for place, label in enumerate(labels)}
-    found = [beside_of(one, f"covariates[{name!r}]", form, n_signals, n_nodes) for name, one in covariates.items()]
+        values = values[alignment.node_order(nodes, "covariates", "row")]
+        names = [f"{UNNAMED}{place}" for place in range(values.shape[1])] if labels is None else labels
+        covariates = {str(name): values[:, place] for place, name in enumerate(names)}
+    found = [alignment.entries(one, f"covariates[{name!r}]") for name, one in covariates.items()]
     for name, column in zip(covariates, found, strict=True):
         as_real_array(column, f"covariates[{name!r}]", ("n_signals", "n_nodes"))
-    return tuple(str(name) for name in covariates), found
+    return tuple(str(name) for name in covariates), np.reshape(found, (len(found), alignment.n_rows, alignment.n_nodes))
 
 
-def read_observing(estimator: Any, training: Training, given: dict[str, Any], covariates: Any) -> Observing | float:
+def read_observing(estimator: Any, training: Training, given: Beside) -> Observing | float | None:
     """How training values are observed of latent signals, checked: errors name the entry.
 
-    Where all that was given is the noise of the values, and one number for all of them, it is that number alone.
+    None where they are the signals with their noise; where all that was given is the variance of that noise, and one
+    number for all values, it is that number alone.
     """
-    form, n_signals, n_nodes = training.form, training.form.kept.size, training.values.shape[1]
-    if estimator.likelihood == "gaussian" and covariates is None and set(given) == {"noise_variance"}:
-        noises = beside_of(given["noise_variance"], "noise_variance", form, n_signals, n_nodes)
+    stated, covariates = given.stated, given.covariates
+    if not stated and covariates is None and estimator.likelihood == "gaussian":
+        return None
+    form, n_nodes = training.form, training.values.shape[1]
+    alignment = Alignment(form, form.kept.size, n_nodes, training.index)
+    if estimator.likelihood == "gaussian" and covariates is None and set(stated) == {"noise_variance"}:
+        noises = alignment.entries(stated["noise_variance"], "noise_variance")
         if np.all(noises == noises[0, 0]):
             return as_positive(float(noises[0, 0]), "noise_variance")
     likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
-    is_weighed = own == "noise_variance" and "weights" in given
+    is_weighed = own == "noise_variance" and "weights" in stated
     if is_weighed:
-        if "noise_variance" in given:
+        if "noise_variance" in stated:
             raise ValueError("weights must be left out where noise_variance is given; got both. Pass one of them.")
         own = "weights"
-    for name in given:
+    for name in stated:
         if name != own:
             raise ValueError(
                 f"{name} must be left out with likelihood={likelihood.name!r}, which has no use for it; got some. "
@@ -128,21 +156,19 @@ def read_observing(estimator: Any, training: Training, given: dict[str, Any], co
             f"likelihood must be without a scale, which is that of the noise at weight one, unless weights are given; "
             f"got {likelihood!r}. Pass noise_variance={likelihood.scale**2:g} to `fit` instead."
         )
-    if likelihood.beside == "trials" and "trials" not in given:
+    if likelihood.beside == "trials" and "trials" not in stated:
         raise ValueError(
             "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
         )
-    said, beside = given.get(own) if own else None, np.ones((n_signals, n_nodes))
-    if said is not None:
-        beside = beside_of(said, str(own), form, n_signals, n_nodes)
+    beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
     beside = beside[form.kept]
-    names, columns = covariate_columns(covariates, form, n_signals, n_nodes)
-    columns = [column[form.kept] for column in columns]
+    names, columns = covariate_columns(covariates, alignment)
+    stacked = columns[:, form.kept]
     if estimator.center is not None:
-        names, columns = (INTERCEPT, *names), [np.ones(values.shape), *columns]
-    stacked = np.stack(columns) if columns else np.empty((0, *values.shape))
+        names, stacked = (INTERCEPT, *names), np.concatenate([np.ones((1, *values.shape)), stacked])
     seen = np.isfinite(values)
-    _check_entries(likelihood, values, beside, seen, form, str(own))
+    _check_entries(likelihood, values, beside, own, alignment, rows=np.flatnonzero(form.kept))
+    likelihood.check_derivatives(values[seen], beside[seen])
     flat = stacked[:, seen]
     if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
         raise ValueError(
@@ -153,83 +179,152 @@ def read_observing(estimator: Any, training: Training, given: dict[str, Any], co
     if isinstance(likelihood, Gaussian):
         variance = float(np.var(values[seen]) or 1.0)
         if is_weighed:
-            noise, beside = RESOLVED_SHARE * variance, 1 / np.where(seen, beside, 1.0)
-        elif said is not None:
+            noise, beside = RESOLVED_SHARE * variance, 1 / np.where(beside > 0, beside, 1.0)
+        elif stated:
             noise = KNOWN_SHARE * float(np.min(beside[seen]))
             rest = np.where(beside > noise, beside - noise, np.nan)
             likelihood, beside = Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest))
         else:
             likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * variance)))
     beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
-    observed_by = ObservedBy(likelihood, beside, stacked)
+    observed_by = ObservedBy.of(likelihood, beside, stacked, values, INTERCEPT in names)
     typical = observed_by.observations(values, likelihood.started()).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
     return Observing(observed_by, noise, typical, names)
 
 
-def new_observed_by(model: Any, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
-    """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent."""
-    unknown = [name for name in seen if name not in (*LIKELIHOOD_ARGUMENTS, "covariates")]
-    if unknown:
-        raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
-    given = {name: value for name, value in seen.items() if value is not None}
+def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
+    """Argument that stands beside values of a model, and whether new values need it since `fit` had it."""
+    own, likelihood = posterior.observed_by, posterior.likelihood
+    takes = likelihood.beside
+    if isinstance(likelihood, Gaussian):
+        is_known = likelihood.scale == 1.0
+        takes = "weights" if own.likelihood.open_parameters else "noise_variance" if is_known else None
+    return takes, takes == "noise_variance" or bool(np.any(own.beside != 1))
+
+
+def training_rows(model: Any, features: Any, signals: Array, given: Beside, alignment: Alignment) -> Indices:
+    """Numbers of the training signals that signals are, inputs, exposures, covariates and all; -1 for new ones."""
+    first = model.posterior_.parts[0][1]
+    rows = among_training(first, features, signals)
+    known = np.flatnonzero(rows >= 0)
+    own = new_observed_by(model, given, alignment, asked=False) if given and known.size else None
+    if own is not None:
+        trained, seen = first.observed_by.some(rows[known]), np.isfinite(signals[known])
+        same = (np.isclose(own.beside[known], trained.beside) | ~seen) if given.stated else np.ones_like(seen)
+        if given.covariates is not None:
+            same &= np.all(np.isclose(own.columns[:, known], trained.columns), axis=0)
+        rows[known[~same.all(axis=1)]] = -1
+    return rows
+
+
+def new_observed_by(
+    model: Any,
+    given: Beside,
+    alignment: Alignment,
+    values: Array | None = None,
+    *,
+    asked: Mask | bool = True,
+    with_noise: bool = False,
+    argument: str = "Y",
+) -> ObservedBy | None:
+    """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent.
+
+    Parameters
+    ----------
+    values : array of shape (n_signals, n_nodes), optional
+        Values that are known, NaN elsewhere: they are checked, and what the model was fitted with is needed there.
+    asked : mask or bool
+        Entries that are predicted, for which exposures, trials and weights are one unless given.
+    with_noise : bool
+        Whether their noise is asked for, too.
+    argument : str
+        Name of the values in messages.
+    """
+    shape, stated = (alignment.n_rows, alignment.n_nodes), given.stated
     if not model._is_latent:
         if given:
             raise ValueError(
-                f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with a "
-                "likelihood, covariates or noise that is known per entry."
+                f"{next(iter(stated), 'covariates')} must be left out where the model was fitted without; got some. "
+                "Fit it with a likelihood, covariates or noise that is known per entry."
             )
         return None
-    posterior: LatentPosterior = model.posterior_
-    form, own, likelihood = model._form, posterior.observed_by, posterior.likelihood
-    covariates, n_nodes = given.pop("covariates", None), own.beside.shape[1]
-    argument = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
-    is_weighed = bool(own.likelihood.open_parameters) and argument == "noise_variance"
-    argument = "weights" if is_weighed else argument
-    for name in given:
-        if name != argument:
-            raise ValueError(f"{name} must be left out with this model; got some. It takes {argument or 'nothing'}.")
-    is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0 and not is_weighed
-    beside = np.full((n_inputs, n_nodes), np.nan if is_noise_known else 1.0)
-    if argument in given:
-        beside = beside_of(given[argument], argument, form, n_inputs, n_nodes)
-    if is_noise_known:
+    posterior: LatentPosterior = model.posterior_.parts[0][1]
+    own, likelihood = posterior.observed_by, posterior.likelihood
+    takes, is_needed = taken_beside(posterior)
+    is_noise = takes == "noise_variance"
+    for name in stated:
+        if name != takes:
+            raise ValueError(f"{name} must be left out with this model; got some. It takes {takes or 'nothing'}.")
+    values = np.full(shape, np.nan) if values is None else values
+    known = np.isfinite(values)
+    needed = known | (with_noise & np.broadcast_to(asked, shape)) if is_noise else known
+    beside = np.full(shape, np.nan if is_noise else 1.0)
+    if takes in stated:
+        beside = alignment.entries(stated[takes], takes)
+    elif needed.any() and is_needed:
+        name = "observed_exposure" if argument == "observed" and takes == likelihood.beside else f"{takes}"
+        raise ValueError(
+            f"{name} must be given for values {'in ' + argument if known.any() else 'with their noise'}, since the "
+            f"model was fitted with {takes}; got None. Pass that of each value."
+        )
+    wanted = needed if is_noise else known | np.broadcast_to(asked, shape)
+    _check_entries(likelihood, values, beside, takes, alignment, argument, wanted)
+    if is_noise:
         white = posterior.prior.noise_variance
-        if np.any(beside <= white):
+        if np.any(beside[wanted] <= white):
             raise ValueError(
                 f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
-                f"{np.nanmin(beside):.3g}. Fit again with such values, or ask for the signal without noise."
+                f"{np.min(beside[wanted]):.3g}. Fit again with such values, or ask for the signal without noise."
             )
-        beside = beside - white
-    elif np.any(~(beside > 0)):
-        raise ValueError(f"{argument} must be finite and above 0; got {np.min(beside):g}. One is the default.")
-    beside = 1 / beside if is_weighed else beside
+        beside = np.where(wanted | (beside > white), beside - white, np.median(own.beside))
+    else:
+        beside = np.where(wanted | (beside > 0), beside, 1.0)
+        beside = 1 / beside if takes == "weights" else beside
     own_names = tuple(name for name in model._effects if name != INTERCEPT)
-    found, columns = covariate_columns(covariates, form, n_inputs, n_nodes)
+    found, columns = covariate_columns(given.covariates, alignment)
     stays = np.all(own.columns == own.columns[:, :1])
-    if covariates is None and stays:
-        return ObservedBy(likelihood, beside, np.repeat(own.columns[:, :1], n_inputs, axis=1))
-    if found != own_names:
+    if given.covariates is None and stays:
+        return ObservedBy(likelihood, beside, np.repeat(own.columns[:, :1], shape[0], axis=1))
+    if len(found) == len(own_names) and all(name.startswith(UNNAMED) for name in found):  # arrays go by position
+        found = own_names
+    if set(found) != set(own_names):
         raise ValueError(
             f"covariates must be those of fit, {list(own_names)}, where they differ between signals; got "
             f"{list(found)}. Pass covariates={{'name': values}} for the new signals."
         )
-    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in model._effects else columns
-    return ObservedBy(likelihood, beside, np.stack(columns))
+    columns = columns[[found.index(name) for name in own_names]]
+    columns = np.concatenate([np.ones((1, *shape)), columns]) if INTERCEPT in model._effects else columns
+    return ObservedBy(likelihood, beside, columns)
 
 
-def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form, own: str) -> None:
-    """Refuse values that a likelihood cannot observe, by the place of the first, in the user's order."""
+def _check_entries(
+    likelihood: Likelihood,
+    values: Array,
+    beside: Array,
+    takes: str | None,
+    alignment: Alignment,
+    argument: str = "Y",
+    wanted: Mask | None = None,
+    rows: Indices | None = None,
+) -> None:
+    """Refuse values, NaN where there is none, that a likelihood cannot observe, by the place of the first of them.
+
+    What stands beside them must be right at entries that are `wanted`, too. `rows` are the numbers of the user's rows.
+    """
+    known = np.isfinite(values)
     conditions = list(likelihood.conditions())
-    if isinstance(likelihood, Gaussian):
-        conditions.append(replace(KNOWN_NOISE, argument=own))
+    if isinstance(likelihood, Gaussian) and takes is not None:
+        conditions.append(replace(KNOWN_NOISE, argument=takes))
     for one in conditions:
-        wrong = seen & ~one.holds(np.where(seen, values, 1.0), np.where(seen, beside, 1.0))
+        is_of_values = one.argument == "Y"
+        at = known if is_of_values or wanted is None else wanted
+        wrong = at & ~one.holds(np.where(known, values, 1.0), np.where(at, beside, 1.0))
         if wrong.any():
             row, node = (int(index) for index in np.argwhere(wrong)[0])
-            got, given_row = (values if one.argument == "Y" else beside)[row, node], np.flatnonzero(form.kept)[row]
+            got, given_row = (values if is_of_values else beside)[row, node], row if rows is None else rows[row]
             raise ValueError(
-                f"{one.argument} must {one.condition}; got {got:g} at row {given_row}, column {form.name_of(node)} "
-                f"({int(wrong.sum())} such in all). {one.remedy}"
+                f"{argument if is_of_values else one.argument} must {one.condition}; got {got:g} at row {given_row}, "
+                f"column {alignment.form.name_of(node)} ({int(wrong.sum())} such in all). {one.remedy}"
             )

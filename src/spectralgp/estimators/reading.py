@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -33,7 +33,7 @@ from spectralgp._basics.tables import (
 from spectralgp.fields import Changes, Logarithms, Transformation
 from spectralgp.fields.seen import MOST_DENSE
 from spectralgp.graphs import Graph, GraphBase, as_graph
-from spectralgp.graphs.weights import chosen_nodes
+from spectralgp.graphs.weights import chosen_nodes, is_range
 from spectralgp.kernels import (
     GraphKernel,
     Identity,
@@ -51,7 +51,7 @@ from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.operators import precision_of
-from spectralgp.signals import Center, Scale, Units, can_place, read_in, read_signals
+from spectralgp.signals import Center, Units, can_place, read_in, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
@@ -141,17 +141,17 @@ class Form:
         is_input = argument == "X"
         return as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
 
-    def signals(self, Y: Any, n_nodes: int, estimator: Any) -> Any:
+    def signals(self, Y: Any, n_nodes: int, estimator: Any, argument: str = "Y") -> Any:
         """Signals, shape (n_inputs, n_nodes), with their columns in the order of those at `fit`."""
-        signals, _ = read_values(Y, estimator, self.is_in_memory)
+        signals, _ = read_values(Y, estimator, self.is_in_memory, argument)
         signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
         signals = signals[:, None] if signals.ndim == 1 and self.is_flat else signals
         names = frame_names(Y)
         if names is not None and self.names is not None:
-            return take(signals, match_columns(names, self.names), axis=1)
+            return take(signals, match_columns(names, self.names, argument), axis=1)
         if signals.ndim == 1 or signals.shape[1] != n_nodes:
             raise ValueError(
-                f"Y must have shape (n_inputs, n_nodes) with n_nodes = {n_nodes}; got {signals.shape}. "
+                f"{argument} must have shape (n_inputs, n_nodes) with n_nodes = {n_nodes}; got {signals.shape}. "
                 "Rows are signals: did you pass the transpose?"
             )
         return signals
@@ -185,6 +185,17 @@ class Form:
         if output == "xarray" and self.layout is not None and self.layout.library == "xarray":
             layout = self.layout
         return values if layout is None else written(values, layout, names, labels)
+
+
+@contextmanager
+def unchanged_by_errors(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where an error is raised."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
 
 
 class Answering(BaseEstimator):
@@ -242,6 +253,7 @@ class Training:
     transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
     known_noise: float | None = None  # variance of the noise, where it was given with the data
+    index: Any = None  # labels of all rows of Y, or of X where Y has none
 
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
@@ -262,8 +274,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
     if X is None:
         inputs = np.empty((n_signals, 0))
-        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
-            estimator.__dict__.pop(name, None)
+        keep_features(estimator, None)
         estimator.date_columns_ = ()
     else:
         inputs = reader.training(checked_inputs(estimator, X, reset=True))
@@ -306,7 +317,12 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     if kernel is not None and all(one.has_free_amplitude for one in kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
-    return Training(*read)
+    return Training(*read, index=labels_of(Y, X))
+
+
+def labels_of(*tables: Any) -> Any:
+    """Row labels of the first table that has any of its own."""
+    return next((index for index in map(frame_index, tables) if not is_counted(index)), None)
 
 
 def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
@@ -323,10 +339,8 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
         is_noise_known = noise_variance is not None and not isinstance(noise_variance, tuple)
         is_given = settings.needs_passes or is_noise_known or is_papers or graph.n_nodes == 1
         scales = ["global"] if is_given else ["node", "global"]
-    signals = dict[Scale, Any]()
-    for scale in scales:
-        keeps = not settings.reads_into_memory
-        signals[scale] = read_signals(training.values, center, scale, keep_source=keeps, graph=graph)
+    keeps = not settings.reads_into_memory
+    signals = {scale: read_signals(training.values, center, scale, keep_source=keeps, graph=graph) for scale in scales}
     first = next(iter(signals.values()))
     task = Task(graph, kernel or Independent(), training.inputs, first, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
@@ -418,6 +432,8 @@ def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[
             f"graph must be given to use graph_kernel={given!r}; got None. "
             "Pass a Graph, an adjacency matrix or a networkx graph."
         )
+    for kernel in (one for one in (*kernels, residual) if isinstance(one, SpectralKernel)):
+        kernel.check_derivatives()
     return stacking, [member for kernel in kernels for member in kernel.members()]
 
 
@@ -452,7 +468,7 @@ def matched_graph(
     if known is None:
         return Graph.edgeless(n_columns), names, None
     own = None if known.names is None else tuple(known.names)
-    if names is not None and own is not None and not (_counts(names) and not _counts(own)):
+    if names is not None and own is not None and not (is_range(names) and not is_range(own)):
         columns = match_columns(names, own)
         return known, names, None if np.array_equal(columns, np.arange(columns.size)) else columns
     if known.n_nodes != n_columns:
@@ -460,7 +476,7 @@ def matched_graph(
             f"Y must have shape (n_signals, n_nodes) with n_nodes = {known.n_nodes}, the nodes of the graph; "
             f"got {n_columns} columns. Rows are signals: did you pass the transpose?"
         )
-    if own is None and names is not None and not _counts(names) and set(names) == set(range(n_columns)):
+    if own is None and names is not None and not is_range(names) and set(names) == set(range(n_columns)):
         raise ValueError(
             "Y must have its columns in the order of the nodes where the graph has no names; as names they have the "
             f"integers 0 to {n_columns - 1} in another order; got {names[0]} first. Pass Y[sorted(Y.columns)], or a "
@@ -469,15 +485,10 @@ def matched_graph(
     return known, own or names, None
 
 
-def _counts(names: tuple[Any, ...]) -> bool:
-    """Whether column names only count the columns, as those of a DataFrame without names do."""
-    return all(isinstance(name, int | np.integer) and name == place for place, name in enumerate(names))
-
-
 # ------------------------------------------------------------------------------------------------------- signals
 
 
-def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | None]:
+def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") -> tuple[Any, Mask | None]:
     """Signals as an array of numbers, and which of them were observed: NaN is what was not, infinity is refused.
 
     Those that are not read `into_memory` may be anything with a shape and a dtype that is sliced by columns: unless
@@ -488,22 +499,25 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
             "Y must hold the signals, shape (n_signals, n_nodes)."
         )
-    values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
+    values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, argument, allow_nan=True)
     if into_memory:
         if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-            raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
+            raise ValueError(
+                f"Complex data not supported: {argument} must hold real numbers. Pass the real part or the modulus."
+            )
         # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
-        options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": "Y"}
+        options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": argument}
         found = check_array(values, **options, estimator=estimator)
         try:
             values = np.asarray(numbers_of(found), dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
+            raise ValueError(f"{argument} must hold numbers; got {error}. Convert it to numbers first.") from error
     else:
         values = np.asarray(values) if isinstance(values, list | tuple) else values
         if not hasattr(values, "shape") or not hasattr(values, "dtype") or len(values.shape) != 2:
             raise ValueError(
-                f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
+                f"{argument} must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are "
+                "signals."
             )
         precision_of(values)
     if not isinstance(values, np.ndarray):
@@ -513,7 +527,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
         is_infinite = ~seen & ~np.isnan(values)
         if into_memory and is_infinite.any():
             remedy = "NaN stands for what was not observed."
-            raise _not_finite(values, is_infinite, "infinite", "Y", frame_names(Y), remedy)
+            raise _not_finite(values, is_infinite, "infinite", argument, frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
 
@@ -555,6 +569,15 @@ def _chosen_center(training: Training, threshold: float) -> Center:
 
 
 # -------------------------------------------------------------------------------------------------------- inputs
+
+
+def keep_features(estimator: Any, number: int | None, names: Sequence[Any] | None = None) -> None:
+    """Set the number of features of inputs and their names, as scikit-learn has them; what is None is forgotten."""
+    named = None if names is None else np.array(names, dtype=object)
+    for name, value in {"n_features_in_": number, "feature_names_in_": named}.items():
+        estimator.__dict__.pop(name, None)
+        if value is not None:
+            setattr(estimator, name, value)
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -22,19 +22,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
-from spectralgp._basics.checks import Array, Mask, as_option, as_positive, as_real_array
+from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
-from spectralgp._basics.tables import (
-    check_same_order,
-    frame_index,
-    frame_names,
-    is_counted,
-    like_table,
-    row_labels,
-)
+from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
-from spectralgp.fields import By, LeaveOneOut, Predictive, leave_one_out
+from spectralgp.estimators.alignment import Alignment
+from spectralgp.estimators.observing import Beside
+from spectralgp.fields import By, LeaveOneOut, ObservedBy, Predictive, leave_one_out
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import (
     Diffusion,
@@ -51,6 +46,7 @@ from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.likelihoods import Likelihood
+from spectralgp.likelihoods.base import BESIDE
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
@@ -58,7 +54,6 @@ if TYPE_CHECKING:
     from spectralgp.report.shapes import FilterShape
 
 LATENT_DEGREE = 2  # of the filter of latent signals, where no kernel is given
-STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
 FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
@@ -217,6 +212,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.verbose = verbose
         self.likelihood = likelihood
 
+    # what stands beside signals goes with them through scikit-learn's metadata routing, unless it is told otherwise
+    __metadata_request__fit: ClassVar = dict.fromkeys(BESIDE, True)
+    __metadata_request__predict: ClassVar = dict.fromkeys(BESIDE, True)
+    __metadata_request__score: ClassVar = dict.fromkeys(BESIDE, True)
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree.
 
@@ -295,17 +295,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         whichever predicts 200 others better. Signals with holes are treated alike, but that all of them are conditioned
         on, and that likelihoods are those of the 1,000. `summary` says what was done.
         """
-        before = dict(self.__dict__)
-        try:
+        with reading.unchanged_by_errors(self):
             solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
             training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
-            given = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "weights": weights}
-            given = {name: value for name, value in given.items() if value is not None}
-            observing: observers.Observing | float | None = None
+            given = Beside(exposure, trials, noise_variance, weights, covariates)
             try:
                 with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
-                    if given or covariates is not None or self.likelihood != "gaussian":
-                        observing = observers.read_observing(self, training, given, covariates)
+                    observing = observers.read_observing(self, training, given)
                     if isinstance(observing, observers.Observing):
                         names, learnt = observing.names, self._learn_latent(training, observing, solver, generator)
                     else:
@@ -343,9 +339,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-        except BaseException:
-            self.__dict__ = before
-            raise
         return self
 
     def _learn_latent(
@@ -359,7 +352,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         plan = at_once([setting.candidate(kernels[0])])
         try:
             with progress_bar("fit", None, self.verbose > 0):
-                return fit_models(plan, solver, Stacking(n_draws=0), generator, False, None)
+                return fit_models(plan, solver, training.stacking, generator, False, None)
         finally:
             release_passes(training.graph)
 
@@ -382,11 +375,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
                 "Ask for one kernel, for example graph_kernel=Polynomial(1)."
             )
-        stacking = training.stacking
-        if stacking.n_draws is None:
-            # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
-            is_one = (len(kernels) == 1 and not is_choice) or training.spectrum.needs_passes or setting.shrunk
-            stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
         try:
             has_many = training.learnt_from is not None
             with progress_bar("fit", None, self.verbose > 0 or has_many):
@@ -412,7 +400,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 if is_choice and order is None:  # logarithms predict no more than twice what was seen, and time goes on
                     logarithms = reading.on_logarithms(self, training, setting, solver)
                     plan = plan if logarithms is None else with_logarithms(plan, setting, logarithms)
-                return fit_models(plan, solver, stacking, generator, is_choice, start, order)
+                return fit_models(plan, solver, training.stacking, generator, is_choice, start, order)
         finally:
             for one in (setting, logarithms):
                 for signals in () if one is None else one.signals.values():
@@ -439,11 +427,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         divisor = member.spread if units.relative is None else member.spread * units.relative
         self._is_latent = member.task.observed_by is not None  # and seen through a likelihood
         if self._is_latent:
-            latent: Any = learnt.posterior
-            sites = latent.sites
-            errors = np.sqrt(np.diag(sites.coefficient_covariance))
-            self.coefficients_ = observers.Coefficients(self._effects, sites.coefficients, errors)
-            self.likelihood_ = latent.likelihood
+            self.coefficients_ = observers.Coefficients.of(self._effects, learnt.posterior)
+            self.likelihood_ = models[heaviest].likelihood
         self.center_ = offset if np.ndim(offset) == 0 else form.to_user(offset)
         self.scale_ = form.to_user(divisor if np.ndim(divisor) else np.full(n_nodes, divisor))
 
@@ -458,7 +443,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         nodes: Any = None,
         observed: Any = None,
         return_quantiles: Sequence[float] = (),
-        **seen: Any,
+        *,
+        observed_exposure: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
     ) -> Any:
         """Predict signals at new inputs.
 
@@ -480,13 +471,21 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         observed : array or table of shape (n_inputs, n_nodes), optional
             What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
             others. One signal may be one-dimensional. All inputs are conditioned on together. With a likelihood,
-            signals that the model was fitted to, exposures and all, are taken for those.
+            signals that the model was fitted to are taken for those, with their exposures.
         return_quantiles : sequence of float, optional
             Return quantiles of values, with their noise, at these probabilities too: with a likelihood alone.
             ``(0.05, 0.95)`` are the ends of 90% intervals.
-        **seen
-            ``exposure``, ``trials``, ``noise_variance`` or ``covariates`` of the new signals, as `fit` takes them.
-            Exposures are one if not given; covariates those of `fit`, unless they differ between signals.
+        observed_exposure : float, array or table, optional
+            Exposures, or numbers of trials, of the values in `observed`. Those of training signals are known;
+            of others they must be given if `fit` had any.
+        exposure, trials, weights : float, array or table, optional
+            Those of the answer, as `fit` takes them; one if not given, so that counts are rates, and successes
+            probabilities. Where `observed` holds new signals, `weights` must be given for its values.
+        noise_variance : float, array or table, optional
+            Noise of new values, in a model that was fitted with it: needed where values are in `observed`, and at all
+            nodes for `include_noise` and quantiles.
+        covariates : dict, array or table, optional
+            Those of the new signals; those of `fit` if not given, unless they differ between signals.
 
         Returns
         -------
@@ -508,7 +507,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
-        prediction = self._prediction(X, observed, seen)
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        has_noise = bool(include_noise or len(return_quantiles))
+        prediction = self._prediction(X, given, observed, observed_exposure, with_noise=has_noise)
         names, chosen, labels = form.names, None, frame_index(X)
         labels = frame_index(observed) if labels is None else labels
         if nodes is not None:
@@ -534,25 +535,54 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         answer += [answered(prediction.quantile(probability)) for probability in return_quantiles]
         return tuple(answer) if len(answer) > 1 else answer[0]
 
-    def _prediction(self, X: Any, observed: Any = None, seen: dict[str, Any] | None = None) -> Predictive:
-        """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
+    def _prediction(
+        self, X: Any, given: Beside, observed: Any = None, observed_exposure: Any = None, Y: Any = None, **asked: Any
+    ) -> Predictive:
+        """Predictive distribution at new inputs, given what was observed of the signals there, if anything.
+
+        `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, but that its `values`
+        are in the user's order of the nodes.
+        """
         check_is_fitted(self)
-        X = self._form.table(X, "X")
+        form = self._form
+        X, observed = form.table(X, "X"), form.table(observed, "observed")
+        check_same_order(X, observed, "observed")
         prediction: Predictive = self.posterior_.at(self._new_inputs(X))
-        observed_by = None
-        if seen or self._is_latent:
-            observed_by = observers.new_observed_by(self, seen or {}, len(prediction.mean))
-            prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
+        alignment = self._alignment(prediction.mean.shape[0], Y, X, observed)
+        if self._is_latent and "values" in asked:
+            asked["values"] = form.in_graph(asked["values"])
+        observed_by = observers.new_observed_by(self, given, alignment, **asked)
         if observed is None:
-            return prediction
+            if observed_exposure is not None:
+                raise ValueError("observed_exposure must be left out without observed; got some. Pass exposure.")
+            return prediction if observed_by is None else prediction.seen_with(observed_by)
         self.graph_.require_whole("for predictions given what was observed")
-        known = self._form.table(observed, "observed")
-        values = self._form.in_graph(self._form.signals(self._form.as_rows(known), self.graph_.n_nodes, self))
-        if observed_by is not None:  # training signals are known already, as `impute` has it
-            rows = answers.among_training(self.posterior_, self._new_inputs(X, as_given=True), values)
-            if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
-                return cast(Predictive, self.posterior_.filled(rows))
-        return prediction.given(values)
+        known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
+        if observed_by is None:
+            observers.new_observed_by(self, Beside(exposure=observed_exposure), alignment)  # which refuses any
+            return prediction.given(known)
+        own = given.of_observed(observed_by.likelihood.beside, observed_exposure)
+        rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
+        if np.all(rows >= 0):  # known already, as `impute` has it
+            return cast(Predictive, self.posterior_.filled(rows)).seen_with(observed_by)
+        if np.any(rows >= 0):
+            raise ValueError(
+                f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "
+                f"{np.sum(rows < 0)} of them. Ask for them in turn."
+            )
+        how = observers.new_observed_by(self, own, alignment, known, asked=False, argument="observed")
+        assert how is not None
+        return prediction.seen_with(how).given(known).seen_with(observed_by)
+
+    @property
+    def _needed_beside(self) -> str | None:
+        """Argument that values of new signals need, as `fit` had it; None where there is none."""
+        takes, is_needed = observers.taken_beside(self.posterior_.parts[0][1]) if self._is_latent else (None, False)
+        return takes if is_needed else None
+
+    def _alignment(self, n_rows: int, *tables: Any) -> Alignment:
+        """Rows and nodes that values beside signals are matched to; row labels are those of the first of the tables."""
+        return Alignment(self._form, n_rows, self.graph_.n_nodes, reading.labels_of(*tables))
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
@@ -567,10 +597,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         signals = self._form.signals(Y, self.graph_.n_nodes, self)
         return np.empty((signals.shape[0], 0)) if X is None else X, Y, signals
 
-    def _signals_at(self, X: Any, Y: Any) -> tuple[Any, Any, Array]:
-        """Inputs in the form that kernels take, signals as they came, and in memory in the graph's order of nodes."""
+    def _signals_at(self, X: Any, Y: Any) -> tuple[Any, Any, Array, Alignment]:
+        """Inputs as kernels take them, signals as they came and in the graph's order of nodes, and their alignment."""
         X, Y, signals = self._paired(X, Y)
-        return self._new_inputs(X, as_given=True), Y, self._form.in_graph(signals)
+        inputs, values = self._new_inputs(X, as_given=True), self._form.in_graph(signals)
+        return inputs, Y, values, self._alignment(len(values), Y, X)
 
     def sample_y(
         self,
@@ -579,37 +610,75 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         random_state: Any = 0,
         include_noise: bool = False,
         observed: Any = None,
-        **seen: Any,
+        *,
+        observed_exposure: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
     ) -> Any:
         """Draw signals, jointly over inputs and nodes: shape (n_inputs, n_nodes, n_samples), as in scikit-learn.
 
         `X`, `include_noise`, `observed` and all else are those of `predict`. With a likelihood, draws without noise
         are rates or probabilities, those with noise counts or classes.
         """
-        draws = self._prediction(X, observed, seen).sample(n_samples, as_generator(random_state), include_noise)
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        prediction = self._prediction(X, given, observed, observed_exposure, with_noise=include_noise)
+        draws = prediction.sample(n_samples, as_generator(random_state), include_noise)
         stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
         return stacked[:, 0, :] if self._form.is_flat else stacked
 
-    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None, **seen: Any) -> Any:
+    def log_predictive_density(
+        self,
+        X: Any,
+        Y: Any,
+        joint: bool = True,
+        observed: Any = None,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
+    ) -> Any:
         """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
         Values of `Y` that are NaN are left out, and so are those that are known by `observed`: the density is that of
-        the others given these. `X`, `observed` and all else are those of `predict`. With a likelihood it is a lower
-        bound, equation (38), of the probability of counts or classes.
+        the others given these. `X` and `observed` are those of `predict`; exposures and all else, as `fit` takes them,
+        are those of the values in both, and must be given if `fit` had any. With a likelihood it is a lower bound,
+        equation (38), of the probability of counts or classes.
         """
         check_is_fitted(self)
-        X, _, signals = self._paired(X, Y)
-        prediction = self._prediction(X, observed, seen)
+        X, Y, signals = self._paired(X, Y)
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        own = None if observed is None else given.exposure if given.trials is None else given.trials
+        prediction = self._prediction(X, given, observed, own, Y, values=signals, asked=False)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, **seen: Any) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
+    ) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
-        Values that were not observed are left out, and nodes of which fewer than two were. All else is as in `predict`.
+        Values that were not observed are left out, and nodes of which fewer than two were. All else is as in
+        `log_predictive_density`.
         """
         check_is_fitted(self)
-        X, _, signals = self._paired(X, y)
-        mean = self._form.to_user(self._prediction(X, None, seen).mean)
+        X, y, signals = self._paired(X, y)
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        mean = self._form.to_user(self._prediction(X, given, Y=y, values=signals, asked=False).mean)
+        if sample_weight is not None:
+            sample_weight = self._alignment(len(signals), y, X).rows(sample_weight, "sample_weight")
         truth, predicted = (np.asarray(on_host(one)) for one in (signals, mean))
         known = np.isfinite(truth)
         if known.all():
@@ -617,9 +686,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         nodes = np.flatnonzero(known.sum(axis=0) > 1)
         if nodes.size == 0:
             raise ValueError("Y must hold at least two values at some node for R^2; got fewer. Pass more signals.")
-        weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
+        rows = np.ones(len(truth)) if sample_weight is None else sample_weight
         chosen = [(known[:, node], node) for node in nodes]
-        return float(np.mean([r2_score(truth[at], predicted[at], sample_weight=weights[at[0]]) for at in chosen]))
+        return float(np.mean([r2_score(truth[at], predicted[at], sample_weight=rows[at[0]]) for at in chosen]))
 
     @property
     def theta_(self) -> Array:
@@ -661,12 +730,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_
         learnt = self.theta_
-        at = (
-            learnt
-            if theta is None
-            else as_real_array(theta, "theta", ("n_parameters",), sizes={"n_parameters": learnt.size})
-        )
-        value, gradient = answers.evidence_at(self._learnt, at)
+        if theta is not None:
+            learnt = as_real_array(theta, "theta", ("n_parameters",), sizes={"n_parameters": learnt.size})
+        value, gradient = answers.evidence_at(self._learnt, learnt)
         return (value, gradient) if eval_gradient else value
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
@@ -745,7 +811,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
 
     # ------------------------------------------------------------------------------- filling in, and other data
 
-    def impute(self, X: Any, Y: Any, **seen: Any) -> tuple[Any, Any]:
+    def impute(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
+    ) -> tuple[Any, Any]:
         """Fill in what was not observed.
 
         Signals that the model was fitted to, inputs and all, are taken for those; others are new, and conditioned on
@@ -757,8 +833,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             As in `predict`; with a precomputed kernel also the covariance of the training signals themselves.
         Y : array or table of shape (n_signals, n_nodes)
             Signals; NaN where nothing was observed.
-        **seen
-            As in `predict`, for signals that the model was not fitted to.
+        exposure, trials, noise_variance, weights, covariates : optional
+            Those of the values in `Y`, as `fit` takes them; needed for signals that the model was not fitted to, if
+            `fit` had any. Noise is needed where values were observed; elsewhere the median of that of `fit` stands in.
 
         Returns
         -------
@@ -769,10 +846,20 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
-        features, Y, signals = self._signals_at(X, Y)
-        observed_by = observers.new_observed_by(self, seen, len(signals))
-        values, variances = answers.filled_in(self.posterior_, features, signals, observed_by)
-        return self._like(values, Y), self._like(np.sqrt(variances), Y)
+        features, table, signals, alignment = self._signals_at(X, Y)
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        rows, observed_by = self._among_new(features, signals, given, alignment, impute=True)
+        values, variances = answers.filled_in(self.posterior_, features, signals, rows, observed_by)
+        return self._like(values, table), self._like(np.sqrt(variances), table)
+
+    def _among_new(
+        self, features: Any, signals: Array, given: Beside, alignment: Alignment, impute: bool = False
+    ) -> tuple[Indices, ObservedBy | None]:
+        """Numbers of signals among the training signals, -1 for new ones, and how these are observed, if latent."""
+        rows = observers.training_rows(self, features, signals, given, alignment)
+        new = np.where(rows[:, None] < 0, signals, np.nan)
+        asked = impute & np.isnan(signals) & (rows[:, None] < 0)
+        return rows, observers.new_observed_by(self, given, alignment, new, asked=asked)
 
     def _like(self, values: Array, Y: Any) -> Any:
         """Values in the graph's order as a table or array such as Y, with its order of the columns."""
@@ -788,17 +875,27 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         self.graph_.require_whole("to look for signals")
-        features, _, signals = self._signals_at(X, Y)
+        features, _, signals, _ = self._signals_at(X, Y)
         return answers.among_training(self.posterior_.parts[0][1], features, signals) >= 0
 
-    def condition_on(self, X: Any, Y: Any, **seen: Any) -> Self:
+    def condition_on(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
+    ) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
         Levels of nodes that were never observed before are taken from these signals and what was likely.
         `X`, `Y` and all else are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
-        features, Y, values = self._signals_at(X, Y)
+        features, Y, values, alignment = self._signals_at(X, Y)
         signals = self.graph_.as_native(values)
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
@@ -806,7 +903,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        observed_by = observers.new_observed_by(self, seen, signals.shape[0])
+        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        observed_by = observers.new_observed_by(self, given, alignment, values, asked=False)
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
         other._show(more, self.fits_, form)
@@ -850,7 +948,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         *,
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
-        **seen: Any,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        weights: Any = None,
+        covariates: Any = None,
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
@@ -874,8 +976,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         aspect : float or "equal", default="equal"
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
-        **seen
-            As in `predict`, for held-out signals.
+        exposure, trials, noise_variance, weights, covariates : optional
+            As in `impute`, for held-out signals.
         """
         from spectralgp.report.numbers import NewSignals, gather
         from spectralgp.report.page import write_page
@@ -892,14 +994,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         n_nodes, form = self.graph_.n_nodes, self._form
         held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
-            inputs, Y, observed = self._signals_at(X, Y)
-            first = self.posterior_.parts[0][1]
-            rows = answers.among_training(first, inputs, observed)
+            inputs, Y, observed, alignment = self._signals_at(X, Y)
+            beside = Beside(exposure, trials, noise_variance, weights, covariates)
+            rows, observed_by = self._among_new(inputs, observed, beside, alignment)
             is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
-                new = first.prior.input_kernel.new_subset(inputs, is_new)
-                observed_by, at = observers.new_observed_by(self, seen, len(rows)), self.posterior_.at(new)
+                new = self.fits_[0].model.input_kernel.new_subset(inputs, is_new)
+                at = self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
                 held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):

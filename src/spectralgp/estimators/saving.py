@@ -42,7 +42,7 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
     from spectralgp.files.container import write_file
     from spectralgp.files.series import series_written
 
-    form = model._form
+    form, exogenous = model._form, getattr(model, "feature_names_in_", None)
     parameters = _parameters(model)
     for name in ("components", "seasons", "calendar"):
         if not isinstance(parameters[name], str | int | float | None):
@@ -52,6 +52,7 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
         **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "layout")},
         "output": _output(model),
         "time_column": model._time_column,
+        "exogenous_names": None if exogenous is None else tuple(exogenous.tolist()),
     }
     write_file(path, *series_written(model._model, model.backtest_, model.graph_, estimator))
 

@@ -3,7 +3,7 @@
 from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
 from spectralgp.fields.factors import Inputs, LowRank, Nodes, Rows, greedy_points
 from spectralgp.fields.field import Field, Predictive, stacking_weights
-from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
+from spectralgp.fields.latent import LatentPosterior, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
 from spectralgp.fields.posterior import (
@@ -22,13 +22,14 @@ from spectralgp.fields.posterior import (
 )
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.fields.sites import Observations, ObservedBy, Sites, find_sites
+from spectralgp.fields.sites import EffectPrior, ObservedBy, Sites, find_sites
 from spectralgp.fields.transformed import Changes, Logarithms, Transformation
 
 __all__ = [
     "By",
     "Changes",
     "Covariance",
+    "EffectPrior",
     "Evidence",
     "EvidenceInTime",
     "Field",
@@ -42,7 +43,6 @@ __all__ = [
     "Mixture",
     "Modal",
     "Nodes",
-    "Observations",
     "ObservedBy",
     "Posterior",
     "Predictive",
@@ -52,7 +52,6 @@ __all__ = [
     "Shrinkage",
     "Sites",
     "Transformation",
-    "ValueField",
     "condition",
     "condition_latent",
     "condition_shrunk",

@@ -127,13 +127,13 @@ class Covariance(Distribution):
     def mode_matrices(self) -> Array:
         return self.rows.matrices(*self.powers)
 
-    @abstractmethod
     def load(self, values: Array) -> Any:
-        """Values (..., n_signals, n_nodes) as a block."""
+        """Values (..., n_signals, n_nodes) as a block: themselves unless overridden."""
+        return values
 
-    @abstractmethod
     def unload(self, block: Any) -> Array:
         """The values of a block, on the host."""
+        return block
 
     @abstractmethod
     def inner(self, left: Any, right: Any) -> Any:
@@ -227,12 +227,6 @@ class Modal(Covariance):
     def dual(self) -> Array:
         """The inverse of the transpose of the vectors."""
         return self._forward if self.basis.backward is None else self.basis.backward
-
-    def load(self, values: Array) -> Array:
-        return values
-
-    def unload(self, block: Array) -> Array:
-        return block
 
     def inner(self, left: Array, right: Array) -> Array:
         return np.einsum("...ij,...ij->...", left, right)[..., None, None]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
@@ -26,6 +26,7 @@ STEPS_BETWEEN_PASSES = 5  # of Lanczos on a large graph, where each takes longer
 LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
 LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
 MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
+MOST_SOLVED_DENSELY = 200  # entries
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
 LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
@@ -180,8 +181,22 @@ class InModes(LatentCovariance):
     def times(self, values: Array) -> Array:
         return np.asarray(self.covariance.times(values))
 
+    @cached_property
+    def _dense(self) -> Array:
+        """``A``, written out."""
+        return np.asarray(self.covariance.submatrix(np.ones(self.at_modes.shape, dtype=bool)))
+
     def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
-        """Preconditioned by a common noise of the sites."""
+        """By a Cholesky factor of few entries, else by conjugate gradients with a common noise of the sites."""
+        if curvatures.size <= MOST_SOLVED_DENSELY:
+            own = np.flatnonzero(curvatures)
+            roots, flat = np.sqrt(curvatures.ravel()[own]), rights.reshape(len(rights), -1)
+            scaled = roots[:, None] * self._dense[own]
+            system = scaled[:, own] * roots
+            system[np.diag_indices_from(system)] += 1.0
+            found = flat.copy()
+            found[:, own] -= roots * cho_solve(cho_factor(system, check_finite=False), scaled @ flat.T).T
+            return found.reshape(rights.shape)
         seen, most = curvatures[curvatures > 0], MOST_SITE_NOISE * float(np.mean(self.at_modes))
         noise = min(1 / float(np.mean(seen)), most) if seen.size else most
         noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, noise))

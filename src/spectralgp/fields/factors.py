@@ -47,13 +47,13 @@ class Rows(ABC):
         """Number of coordinates."""
         return self.n_signals
 
-    @abstractmethod
     def load(self, signals: Array) -> Array:
         """Coordinates (..., n_coordinates, n_modes) of signals (..., n_signals, n_modes); it keeps lengths."""
+        return signals
 
-    @abstractmethod
     def unload(self, coordinates: Array) -> Array:
         """Signals with given coordinates."""
+        return coordinates
 
     @abstractmethod
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
@@ -138,9 +138,8 @@ class Inputs(Rows):
         return np.log(self.variances(power, own)).sum(axis=0)
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        return (self.modes.vectors * self.modes.vectors[signal]) @ self.variances(power, own) ** (
-            -1.0 if inverse else 1.0
-        )
+        variances = self.variances(power, own) ** (-1.0 if inverse else 1.0)
+        return (self.modes.vectors * self.modes.vectors[signal]) @ variances
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         return np.square(self.modes.vectors) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
@@ -349,12 +348,6 @@ class Blocks(Rows):
     @property
     def n_signals(self) -> int:
         return self._variances.shape[0]
-
-    def load(self, signals: Array) -> Array:
-        return signals
-
-    def unload(self, coordinates: Array) -> Array:
-        return coordinates
 
     def _spectrum(self, own: Array) -> Array:
         return self._modes[0] + own[:, None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -11,29 +12,23 @@ from typing import Any, cast
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
-from spectralgp._basics.checks import Array, Indices, as_integer, as_signals
+from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
 from spectralgp.fields.covariances import Covariance, Distribution, Modal, rescaled
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.likelihoods.base import quantile_of
 from spectralgp.signals import Units
 from spectralgp.spectra import SpectralData
 
 NEGLIGIBLE_WEIGHT = 1e-6  # of a model in a mixture
 MOST_CHAINED = 6_000  # values of signals with holes whose joint covariance is written out for a density
+MOST_WEIGHED = 1_000  # values by whose joint density weights of models change: the first of more
 MOST_RESCALED = 2_000  # values of signals known in part whose joint covariance is written out for draws with tails
-TOO_MANY = (
-    "joint must be False for {n_values} values of signals with holes, whose joint covariance would be too large; got "
-    "True. Ask for the density of every signal alone, or of fewer signals."
-)
-NO_QUANTILES = (
-    "return_quantiles must be left out without a likelihood, where predictions are normal, t or mixtures; got some. "
-    "Take multiples of the standard deviations, as scores.interval_half_width does."
-)
 
 
 class Predictive(ABC):
@@ -111,9 +106,27 @@ class Predictive(ABC):
         """Probability integral transforms of values, where they do not follow from means and deviations; else None."""
         return None
 
+    @abstractmethod
+    def distribution(self, values: Array) -> Array:
+        """Probability that a value, with its noise, is no larger than the given one, entry by entry."""
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether values are whole numbers."""
+        return False
+
     def quantile(self, probability: float) -> Array:
-        """Values, with their noise, that a share of them does not exceed."""
-        raise ValueError(NO_QUANTILES)
+        """Least values, with their noise, that are not exceeded with a probability, entry by entry."""
+        if not 0 < probability < 1:
+            advice = "Pass 0.05 and 0.95 for 90% intervals."
+            raise ValueError(
+                f"return_quantiles must hold probabilities between 0 and 1, exclusive; got {probability}. {advice}"
+            )
+        return self._quantile(probability)
+
+    def _quantile(self, probability: float) -> Array:
+        centre, reach = (np.asarray(on_host(one), dtype=float) for one in (self.mean, self.std(include_noise=True)))
+        return quantile_of(self.distribution, probability, centre, reach, self.is_discrete)
 
     @abstractmethod
     def given(self, observed: Any) -> Predictive:
@@ -122,34 +135,32 @@ class Predictive(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What values say of levels ``l ~ N(0, V)``, one per node and common to all signals: equation (23d).
+    """What values say of levels ``l ~ N(0, V)`` that signals have in common: equation (23d).
 
-    With ``B`` the entries of each node, ``l | y ~ N(P^-1 B^T Q y, P^-1)``, ``P = V^-1 + B^T Q B``.
+    With columns ``B``, the entries of each node or of all, ``l | y ~ N(P^-1 B^T Q y, P^-1)``, ``P = V^-1 + B^T Q B``.
     """
 
     seen: Seen
-    nodes: Indices  # observed ones whose level is not known
-    variances: Array  # of these levels beforehand
-
-    @cached_property
-    def _columns(self) -> Array:
-        columns = np.zeros((self.nodes.size, *self.seen.weights.shape))
-        columns[np.arange(self.nodes.size), :, self.nodes] = 1.0
-        return columns
+    columns: Array  # B, shape (n_levels, n_signals, n_nodes)
+    variances: Array  # of the levels beforehand
 
     @cached_property
     def _solved(self) -> Array:
         """``Q B``, shape (n_levels, n_signals, n_nodes); zero where nothing was observed."""
-        return self.seen.solve(self._columns)
+        return self.seen.solve(self.columns)
 
     @cached_property
     def _factor(self) -> Array:
         """Lower Cholesky factor of ``P``."""
-        precision = np.tensordot(self._solved, self._columns, axes=((1, 2), (1, 2)))
+        precision = np.tensordot(self._solved, self.columns, axes=((1, 2), (1, 2)))
         return cholesky(precision + np.diag(1 / self.variances), lower=True, check_finite=False)
 
+    def drawn(self, normal: Array) -> Array:
+        """Levels given the values, of standard normal numbers (n_levels,)."""
+        return np.asarray(solve_triangular(self._factor, self._weights + normal, lower=True, trans=1))
+
     def _whitened(self, columns: Array) -> Array:
-        flat = columns.reshape(self.nodes.size, -1)
+        flat = columns.reshape(len(self.columns), self.seen.weights.size)
         return solve_triangular(self._factor, flat, lower=True, check_finite=False).reshape(columns.shape)
 
     @cached_property
@@ -166,7 +177,7 @@ class Levels:
     def deviations(self) -> Array:
         """What signals without noise may deviate by for their levels, as `less` has them."""
         image = self.seen.times(self._solved) - self.seen.covariance.noise_variance * self._solved
-        return self._whitened(self._columns - image)
+        return self._whitened(self.columns - image)
 
     @property
     def value_deviations(self) -> Array:
@@ -257,7 +268,9 @@ class Field(Predictive):
         if self.seen is None or variances is None:
             return None
         nodes = np.flatnonzero((variances > 0) & self.seen.observed.any(axis=0))
-        return Levels(self.seen, nodes, (variances / self._divisor**2)[nodes]) if nodes.size else None
+        own = np.equal.outer(nodes, np.arange(self._n_nodes))[:, None].astype(float)
+        columns = np.broadcast_to(own, (nodes.size, *self.seen.weights.shape))
+        return Levels(self.seen, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
 
     @cached_property
     def _level_variances(self) -> Array | None:
@@ -371,7 +384,7 @@ class Field(Predictive):
             noise = self.covariance.noise_variance if include_noise else 0.0
         if number == other:
             covariance[np.diag_indices_from(covariance)] += noise
-        if self.mean_deviations is not None:
+        if len(self._mean_deviations):
             covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
         scales, divisors = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
         covariance = covariance * (scales[number] * scales[other])
@@ -381,6 +394,20 @@ class Field(Predictive):
         if self._level_variances is not None:
             covariance = covariance + np.diag(self._level_variances)
         return np.asarray(covariance)
+
+    def among(self, chosen: Mask) -> Array:
+        """Covariance, noise included, of the values that a mask chooses, where none was observed."""
+        rows, nodes = np.nonzero(chosen)
+        if rows[0] == rows[-1]:
+            return self._between(rows[0], rows[0], include_noise=True)[np.ix_(nodes, nodes)]
+        covariance = cast(Covariance, self.covariance).submatrix(chosen)
+        if len(self._mean_deviations):
+            covariance += self._stacked_deviations[:, chosen].T @ self._stacked_deviations[:, chosen]
+        divisors = np.broadcast_to(self._divisor, chosen.shape)[chosen]
+        covariance *= np.multiply.outer(divisors, divisors)
+        if self._level_variances is not None:
+            covariance += np.where(np.equal.outer(nodes, nodes), self._level_variances[nodes], 0.0)
+        return covariance
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         return np.stack([self._between(one, one, include_noise) for one in range(self.n_signals)])
@@ -414,7 +441,7 @@ class Field(Predictive):
         if is_t:
             signal, noise = (one * np.sqrt(factors)[:, None] for one in self._rescaled(signal, noise, scales))
         if self._levels is not None:
-            white = random_state.standard_normal(self._levels.nodes.size)
+            white = random_state.standard_normal(len(self._levels.columns))
             signal = signal + np.tensordot(white, self._levels.deviations[:, self._rows], axes=1)
         drawn = self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
         if self._level_variances is None:
@@ -503,40 +530,60 @@ class Field(Predictive):
         """Log density of what was observed of a signal given all others."""
         assert self.seen is not None
         if not self.seen.is_written_out:
-            raise ValueError(TOO_MANY.format(n_values=int(np.count_nonzero(self.seen.observed))))
+            got = f"got {np.count_nonzero(self.seen.observed)} with those observed. Ask for fewer signals."
+            raise ValueError(f"Y must hold fewer values for densities with heavy tails given others; {got}")
         return float(t_log_density(*self._lengths(self._rows[[row]]), self.freedom)[0])
 
-    def _chain(self, signals: Array, rows: Iterable[int]) -> float:
+    def _chain(self, signals: Array, rows: Sequence[int]) -> float:
         """Log density of what there is of some signals, each given those before it."""
-        seen, errors = np.isfinite(signals), signals - np.asarray(on_host(self.mean))
-        rows = [row for row in rows if seen[row].any()]
-        if not rows:
-            return 0.0
-        counts = seen[rows].sum(axis=1)
+        chosen = np.isfinite(signals) & np.isin(np.arange(len(signals)), rows)[:, None]
+        counts = chosen.sum(axis=1)[chosen.any(axis=1)]
         n_values = int(counts.sum())
-        if len(rows) > 1 and n_values > MOST_CHAINED:
-            raise ValueError(TOO_MANY.format(n_values=n_values))
-        pairs = [[self._between(one, other, True)[np.ix_(seen[one], seen[other])] for other in rows] for one in rows]
-        factor = cholesky(np.block(pairs), lower=True, check_finite=False)
-        whitened = solve_triangular(factor, errors[rows][seen[rows]], lower=True, check_finite=False)
+        if not n_values:
+            return 0.0
+        if counts.size > 1 and n_values > MOST_CHAINED:
+            raise ValueError(
+                f"joint must be False for {n_values} values of signals with holes, whose joint covariance would be too "
+                "large; got True. Ask for the density of every signal alone, or of fewer signals."
+            )
+        factor = cholesky(self.among(chosen), lower=True, check_finite=False)
+        errors = (signals - np.asarray(on_host(self.mean)))[chosen]
+        whitened = solve_triangular(factor, errors, lower=True, check_finite=False)
         starts = np.cumsum(counts) - counts
         lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
         return float(np.sum(t_log_density(lengths, logs, counts, self.freedom)))
 
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        mean, std = on_host(self.mean)[:, nodes], self.std(include_noise=True, nodes=nodes)
+    def _values(self, nodes: Indices | None = None) -> tuple[Any, tuple[Array, ...]]:
+        """Distribution of each value alone, of SciPy, and its parameters: normal, or a t."""
+        mean, std = self.mean if nodes is None else on_host(self.mean)[:, nodes], self.std(True, nodes)
         if np.isinf(self.freedom):
-            return np.asarray(norm.logpdf(signals, mean, std))
+            return norm, (on_host(mean), on_host(std))
         freedom = self._tails[0][:, None]
-        return np.asarray(student.logpdf(signals, freedom, mean, std * np.sqrt((freedom - 2) / freedom)))
+        return student, (freedom, on_host(mean), on_host(std) * np.sqrt((freedom - 2) / freedom))
+
+    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        law, parameters = self._values(nodes)
+        return np.asarray(law.logpdf(signals, *parameters))
+
+    def distribution(self, values: Array) -> Array:
+        law, parameters = self._values()
+        return np.asarray(law.cdf(values, *parameters))
+
+    def _quantile(self, probability: float) -> Array:
+        law, parameters = self._values()
+        return np.asarray(law.ppf(probability, *parameters))
 
 
 @dataclass(frozen=True, eq=False)
 class MixedField(Predictive):
-    """Mixture of fields, one per model; weights stay whatever is observed, and those of weight zero are not asked."""
+    """Mixture of fields, one per model; those of weight zero are not asked.
+
+    Observed values change weights of draws from a posterior of hyperparameters, and no others.
+    """
 
     weights: Array  # add up to one
     fields: tuple[Predictive, ...]
+    is_averaged: bool = False  # whether weights are posterior probabilities of hyperparameters
 
     def _average(self, ask: Callable[[Predictive], Any]) -> Any:
         """Weighted sum of what the models answer."""
@@ -586,7 +633,7 @@ class MixedField(Predictive):
         return np.asarray(self._average(moment))
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
-        counts = random_state.multinomial(n_samples, self.weights)
+        counts = random_state.multinomial(as_integer(n_samples, "n_samples", 1), self.weights)
         chosen = [(int(count), part) for count, part in zip(counts, self.fields, strict=True) if count]
         draws = [part.sample(count, random_state, include_noise) for count, part in chosen]
         return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
@@ -601,7 +648,34 @@ class MixedField(Predictive):
         return np.asarray(logsumexp(parts, axis=0))
 
     def given(self, observed: Any) -> MixedField:
-        return MixedField(self.weights, tuple(part.given(observed) for part in self.fields))
+        fields = tuple(part.given(observed) for part in self.fields)
+        return replace(self, weights=self.weights_given(observed), fields=fields)
+
+    def weights_given(self, observed: Any) -> Array:
+        """Weights given further values: of many by the first, and as they are if no model could tell."""
+        if not self.is_averaged:
+            return self.weights
+        values, logs = np.asarray(on_host(observed), dtype=float), np.full(len(self.fields), -np.inf)
+        counts = np.cumsum(np.isfinite(values).sum(axis=1))
+        first = np.where((counts <= max(MOST_WEIGHED, counts[0]))[:, None], values, np.nan)
+        logs[self.weights > 0] = [np.log(weight) + part.log_density(first) for weight, part in self._parts]
+        return np.asarray(softmax(logs)) if np.isfinite(logs.max()) else self.weights
+
+    def distribution(self, values: Array) -> Array:
+        return np.asarray(self._average(lambda part: part.distribution(values)))
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.fields[0].is_discrete
+
+    def transforms(self, values: Array, random_state: np.random.Generator) -> Array | None:
+        # of the same random numbers in all models
+        found: list[Any] = [part.transforms(values, deepcopy(random_state)) for _, part in self._parts]
+        weights = self.weights[self.weights > 0]
+        return None if found[0] is None else np.tensordot(weights, np.stack(found), axes=1)
+
+    def seen_with(self, observed_by: Any) -> MixedField:
+        return replace(self, fields=tuple(part.seen_with(observed_by) for part in self.fields))
 
 
 def stacking_weights(

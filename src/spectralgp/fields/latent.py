@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.arrays import on_host, without_caches
-from spectralgp._basics.checks import Array, Indices, as_integer
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, Indices, Mask, as_integer
 from spectralgp.fields.covariances import Covariance, Modal
 from spectralgp.fields.factors import Blocks, Inputs, Left, LeftOfInputs, Nodes
 from spectralgp.fields.field import Field, Predictive, as_observed
-from spectralgp.fields.posterior import GraphGP
+from spectralgp.fields.posterior import GraphGP, OfOneModel
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites
 from spectralgp.graphs import Graph
@@ -59,8 +59,8 @@ class Latent(ABC):
         """Root mean square standard errors of the variances by random probes, one per signal."""
 
     @abstractmethod
-    def between(self, one: int, other: int) -> Array:
-        """Covariance between the nodes of two signals."""
+    def among(self, chosen: Mask) -> Array:
+        """Covariance of the entries that a mask chooses."""
 
     @abstractmethod
     def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
@@ -105,33 +105,34 @@ class AtInputs(Latent):
 
     @cached_property
     def field(self) -> Field:
-        """The signals without fixed effects."""
+        """The signals about the posterior mean of the fixed effects, which are uncertain."""
         sites = self.posterior.sites
         covariance, basis = sites.covariance, sites.covariance.basis
         reach, left = covariance.at(self.new)
         centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
-        if not covariance.is_written_out:
-            return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_deviations, reach))
-        if sites.root is not None:
-            coordinates = covariance.coordinates(basis.load(sites.root))
-            moved = basis.unload(basis.filtered(coordinates, reach))
-            return Field(left, lambda: centre, Units(), mean_deviations=lambda: moved)
-        rows, (power, _) = covariance.rows, covariance.powers
-        assert isinstance(rows, Inputs)
-        gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
-        wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), gains)
-        modal = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
-        return Field(modal, lambda: centre, Units())
+        if covariance.is_written_out and sites.root is None:
+            rows, (power, _) = covariance.rows, covariance.powers
+            assert isinstance(rows, Inputs)
+            gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
+            wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), gains)
+            left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
+        return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_factors, reach))
 
-    def _mean_deviations(self, reach: Filters) -> list[Array]:
-        """What is not known of the training signals, by draws, as it reaches the new inputs."""
-        if not np.any(self.new.cross):
-            return []
-        sites, basis = self.posterior.sites, self.posterior.basis
-        n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
-        drawn = sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)
-        blocks = (sites.covariance.coordinates(basis.load(one)) for one in drawn)
-        return [np.asarray(on_host(basis.unload(basis.filtered(block, reach)))) for block in blocks]
+    def _mean_factors(self, reach: Filters) -> list[Array]:
+        """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
+        sites, basis, n_effects = self.posterior.sites, self.posterior.basis, len(self.columns)
+        covariance, are_related = sites.covariance, bool(np.any(self.new.cross))
+        known = [] if sites.root is None or not are_related else [sites.root]
+        if are_related and not covariance.is_written_out:
+            n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
+            known = [sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)]
+        together = np.concatenate([sites.solved_image, *known])
+        reached = np.zeros((len(together), *self.columns.shape[1:]))
+        if are_related:
+            blocks = [together] if covariance.is_written_out else together
+            found = [basis.filtered(covariance.coordinates(basis.load(one)), reach) for one in blocks]
+            reached = np.concatenate([np.asarray(on_host(basis.unload(one))) for one in found]).reshape(reached.shape)
+        return [*sites.factors_of(self.columns - reached[:n_effects]), *reached[n_effects:]]
 
     @cached_property
     def _fixed(self) -> Array:
@@ -149,9 +150,9 @@ class AtInputs(Latent):
     def variance_error(self) -> Array:
         return self.field.variance_error
 
-    def between(self, one: int, other: int) -> Array:
+    def among(self, chosen: Mask) -> Array:
         self.posterior.sites.require_entries()
-        return self.field._between(one, other, include_noise=True)
+        return self.field.among(chosen)
 
     def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
         return np.asarray(self.field.sample(n_draws, random_state, include_noise=white)) + self._fixed
@@ -189,13 +190,13 @@ class OfRows(Latent):
     def variance_error(self) -> Array:
         return np.full(len(self.rows), self.sites.variance_error)
 
-    def between(self, one: int, other: int) -> Array:
-        row, across, root = int(self.rows[one]), int(self.rows[other]), self.sites.root
-        if row == across:
-            return self.sites.among_nodes(row)
-        if root is None:
+    def among(self, chosen: Mask) -> Array:
+        rows, nodes = np.nonzero(chosen)
+        if rows[0] == rows[-1]:
+            return self.sites.among_nodes(int(self.rows[rows[0]]))[np.ix_(nodes, nodes)]
+        if self.sites.root is None:
             raise ValueError(TOO_MANY_JOINT.format(n_values=self.mean.size))
-        return np.asarray(root[:, row].T @ root[:, across])
+        return self.sites.among(self.rows[rows], nodes)
 
     def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
         if not white:
@@ -298,9 +299,12 @@ class ValueField(Predictive):
         before, after = (self.likelihood.variance(*law, include_noise=False) for law in laws)
         return np.asarray(np.sqrt(np.mean(np.square(after - before), axis=1)))
 
-    def quantile(self, probability: float) -> Array:
-        """The least values that a share of them does not exceed."""
-        return self.likelihood.quantile(probability, *self._law)
+    def distribution(self, values: Array) -> Array:
+        return self.likelihood.distribution(values, *self._law)
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.likelihood.is_discrete
 
     def transforms(self, values: Array, random_state: np.random.Generator) -> Array:
         """Randomised probability integral transforms of values, NaN where there is none."""
@@ -347,10 +351,9 @@ class ValueField(Predictive):
 
     def _log_density_of(self, rows: list[int], signals: Array) -> float:
         """Log density of the values of some signals together."""
-        seen, beside = np.isfinite(signals), np.broadcast_to(self.observed_by.beside, signals.shape)
-        blocks = [[self.latent.between(one, other)[np.ix_(seen[one], seen[other])] for other in rows] for one in rows]
-        own = seen & np.isin(np.arange(len(seen)), rows)[:, None]
-        return log_evidence_under(self.latent.mean[own], np.block(blocks), self.likelihood, signals[own], beside[own])
+        own = np.isfinite(signals) & np.isin(np.arange(len(signals)), rows)[:, None]
+        values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
+        return log_evidence_under(self.latent.mean[own], self.latent.among(own), self.likelihood, values, beside)
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         mean, variance, beside = (np.broadcast_to(one, self.latent.mean.shape)[:, nodes] for one in self._law)
@@ -364,16 +367,17 @@ class ValueField(Predictive):
         return replace(self, latent=self.latent.given(values, self.observed_by), known=known)
 
     def seen_with(self, observed_by: ObservedBy) -> ValueField:
-        """The field with other exposures or trials and other columns of fixed effects; before anything is observed."""
-        assert isinstance(self.latent, AtInputs)
-        return replace(self, observed_by=observed_by, latent=replace(self.latent, columns=observed_by.columns))
+        """The field with other exposures or trials and, before anything is observed, other columns of fixed effects."""
+        own = replace(self.observed_by, beside=observed_by.beside, columns=observed_by.columns)
+        latent = replace(self.latent, columns=own.columns) if isinstance(self.latent, AtInputs) else self.latent
+        return replace(self, observed_by=own, latent=latent)
 
 
 # ---------------------------------------------------------------------------------------------------- conditioning
 
 
 @dataclass(frozen=True, eq=False)
-class LatentPosterior:
+class LatentPosterior(OfOneModel):
     """A prior of latent signals conditioned on what a likelihood observes of them. It answers as a `Posterior` does."""
 
     prior: GraphGP  # with its likelihood
@@ -382,7 +386,6 @@ class LatentPosterior:
     observed_by: ObservedBy
     sites: Sites
 
-    __getstate__ = without_caches
     transformation = None
     carried = None
     seen = None
@@ -413,11 +416,6 @@ class LatentPosterior:
         return self.sites.covariance
 
     @property
-    def parts(self) -> tuple[tuple[float, LatentPosterior], ...]:
-        """Posteriors and their weights: this one alone."""
-        return ((1.0, self),)
-
-    @property
     def given_signals(self) -> Array:
         """The training values as the user gave them, NaN where nothing was observed."""
         return self.signals.as_observed
@@ -425,11 +423,12 @@ class LatentPosterior:
     def at(self, inputs: Any) -> ValueField:
         """What is predicted at new inputs, for an exposure or a trial of one."""
         kernel = self.prior.input_kernel
-        features = kernel.new(inputs, lambda given: np.asarray(given, dtype=float))
-        new = kernel.at(self.inputs, features)
+        new = kernel.at(self.inputs, kernel.read_new(self.inputs, inputs))
         own = self.observed_by.columns
         columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
-        observed_by = ObservedBy(self.likelihood, np.ones(columns.shape[1:]), columns)
+        observed_by = replace(
+            self.observed_by, likelihood=self.likelihood, beside=np.ones(columns.shape[1:]), columns=columns
+        )
         return ValueField(AtInputs(self, new, columns), observed_by, np.full(columns.shape[1:], np.nan))
 
     def filled(self, rows: Indices) -> ValueField:
@@ -465,10 +464,8 @@ class LatentPosterior:
 def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
     """Condition a prior of latent signals on values that a likelihood observes of them."""
     likelihood = prior.likelihood or observed_by.likelihood
-    observations, covariance = (
-        observed_by.observations(signals.as_observed, likelihood),
-        prior.latent_covariance(inputs),
-    )
+    observations = observed_by.observations(signals.as_observed, likelihood)
+    covariance = prior.latent_covariance(inputs)
     known = [one for own, values, one in observed_by.last_found if own is prior and values is signals]
     sites = known[0] if known else find_sites(covariance, observations)
     if not covariance.is_written_out:

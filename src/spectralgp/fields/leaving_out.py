@@ -76,20 +76,21 @@ def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "si
         Leave out whole signals, whole nodes, or single entries.
     """
     as_option(by, "by", ("signal", "node", "entry"))
-    if isinstance(posterior, LatentPosterior):
-        return _values(posterior, by)
-    if not isinstance(posterior, Posterior | Mixture):
+    if not isinstance(posterior, Posterior | Mixture | LatentPosterior):
         raise TypeError(
             f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
             "fitted GraphGPRegressor has a leave_one_out of its own."
         )
-    parts = [(weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0]
+    asked: list[tuple[float, Any]] = [(weight, part) for weight, part in posterior.parts if weight > 0]
+    parts = [(w, _values(part, by) if isinstance(part, LatentPosterior) else _left_out(part, by)) for w, part in asked]
     if len(parts) == 1:
         return parts[0][1]
     mean: Any = sum(weight * part.mean for weight, part in parts)
     variance: Any = sum(weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
     logs = [np.log(weight) + part.log_density for weight, part in parts]
-    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)))
+    transforms: Any = [weight * part.transforms for weight, part in parts if part.transforms is not None]
+    pit = sum(transforms) if transforms else None
+    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)), pit)
 
 
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
@@ -105,7 +106,7 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
     """What is left out of one model, in the user's units."""
-    if by == "node" and posterior.signals.is_centred_by_node:
+    if by == "node" and posterior.signals.centred_by == "node":
         raise ValueError(
             "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
             "once the node is left out; got 'node'. Fit with center='global'."
@@ -130,7 +131,7 @@ def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
 def _signals(posterior: Posterior) -> LeaveOneOut:
     """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
     covariance, units, shrinkage = posterior.covariance, posterior.signals.units, posterior.prior.shrinkage
-    shares = posterior.signals.is_centred_by_node and covariance.shape[0] > 1
+    shares = posterior.signals.centred_by == "node" and covariance.shape[0] > 1
     carried = posterior.carried_block()
     missed = posterior.left_out(shares, posterior.carried is None)
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
@@ -183,7 +184,7 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     seen, units, freedom = posterior.as_seen(), posterior.signals.units, posterior.prior.freedom
     covariance, observed = posterior.covariance, seen.observed
     missed = np.where(observed, seen.solution / seen.precisions, 0.0)
-    if posterior.seen is None and posterior.signals.is_centred_by_node and len(missed) > 1:
+    if posterior.seen is None and posterior.signals.centred_by == "node" and len(missed) > 1:
         assert isinstance(covariance, Modal)
         missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
     variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)

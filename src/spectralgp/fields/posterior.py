@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,8 +218,20 @@ def graph_gp(
     return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))
 
 
+class OfOneModel:
+    """A posterior that is no mixture, and answers as one does."""
+
+    __getstate__ = without_caches
+    is_averaged = False  # over hyperparameters, as a `Mixture` may be
+
+    @property
+    def parts(self) -> tuple[tuple[float, Self], ...]:
+        """Posteriors and their weights: this one alone."""
+        return ((1.0, self),)
+
+
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(OfOneModel):
     """A prior conditioned on signals. Made by `condition`.
 
     Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
@@ -234,8 +246,6 @@ class Posterior:
     seen: Seen | None = None  # what was observed of the training signals, where they have holes
     transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
 
-    __getstate__ = without_caches
-
     @property
     def basis(self) -> Spectrum:
         """Where the covariance between nodes is diagonal."""
@@ -245,11 +255,6 @@ class Posterior:
     def input_variance(self) -> float:
         """Mean of ``k(x, x)`` over the training inputs."""
         return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
-
-    @property
-    def parts(self) -> tuple[tuple[float, Posterior], ...]:
-        """Posteriors and their weights: this one alone."""
-        return ((1.0, self),)
 
     @property
     def modelled(self) -> Signals:
@@ -290,12 +295,8 @@ class Posterior:
             With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
             covariance. With independent signals: an array without columns.
         """
-        kernel, sizes = self.prior.input_kernel, {"n_features": self.inputs.shape[1]}
-
-        def checked(given: Any) -> Array:
-            return as_real_array(given, "inputs", ("n_inputs", "n_features"), sizes=sizes, remedy="Rows are inputs.")
-
-        features = kernel.new(inputs, checked)
+        kernel = self.prior.input_kernel
+        features = kernel.read_new(self.inputs, inputs)
         if self.transformation is not None:
             features = self.transformation.inputs(features)
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
@@ -409,15 +410,16 @@ class Mixture:
     weights: Array
     posteriors: tuple[Posterior, ...]
     filling: Array | None = None  # weights in `filled`, where they are others
+    is_averaged: bool = False  # whether weights are posterior probabilities, which further values change
 
     def at(self, inputs: Any) -> MixedField:
         """What is predicted at new inputs."""
-        return MixedField(self.weights, tuple(posterior.at(inputs) for posterior in self.posteriors))
+        return MixedField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
 
     def filled(self, rows: Indices) -> MixedField:
         """Some of the training signals given what was observed of all."""
         weights = self.weights if self.filling is None else self.filling
-        return MixedField(weights, tuple(posterior.filled(rows) for posterior in self.posteriors))
+        return MixedField(weights, tuple(one.filled(rows) for one in self.posteriors), self.is_averaged)
 
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:

@@ -461,7 +461,7 @@ class Seen:
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
         """
         random_state = np.random.default_rng(PROBE_SEED) if random_state is None else random_state
-        if "_filled" in self.__dict__:
+        if self.method != "iterative":
             solution = self.solution
         elif self.is_written_out:
             solution = self._densely(np.where(self.observed, self.values, 0.0))

@@ -1,15 +1,15 @@
-"""Latent signals given values that a likelihood observes of them: a normal law with a site per entry."""
+"""Latent signals given values that a likelihood observes of them: a normal approximation with a site per entry."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance
 from spectralgp.fields.curvatures import InModes, LatentCovariance, latent_of
@@ -18,10 +18,11 @@ from spectralgp.likelihoods import Likelihood, Terms
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
 MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
 SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
-FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
+TO_AND_FRO, SHORTEST_RATE = 0.5, 0.2  # share of a change taken back by the next, and of a change that is taken
 ROUNDING = 1e-24  # of a mean square, below which a variance is none
-EFFECT_DEVIATION = 1e3  # of a fixed effect about its rough value, in deviations of the latent signals
+LINK_DEVIATION = 2.5  # prior standard deviation of what fixed effects add up to, in units of a logarithm or log odds
+WIDE_DEVIATION = 1e3  # the same in standard deviations of the values, where latent signals have their units
 NO_ENTRIES = (
     "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
     "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
@@ -43,6 +44,39 @@ ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # the same far from the answer
 
 
 @dataclass(frozen=True, eq=False)
+class EffectPrior:
+    """Normal prior of the fixed effects: proper, and wide beside what a few values say."""
+
+    mean: Array  # shape (n_effects,)
+    precision: Array  # shape (n_effects, n_effects)
+
+    @classmethod
+    def of(
+        cls, likelihood: Likelihood, values: Array, beside: Array, columns: Array, has_intercept: bool
+    ) -> EffectPrior:
+        """Prior of the effects of columns (n_effects, n_values) on observed values: equation (37b).
+
+        The intercept, the first of the columns if there is one, is centred at the latent level of all values together,
+        other effects at zero. The precision is proportional to the columns' mean products, so that neither units nor
+        combinations of covariates matter.
+        """
+        mean, products = np.zeros(len(columns)), columns @ columns.T / values.size
+        if has_intercept:
+            mean[0] = likelihood.rough_level(values, beside)
+        spread = float(np.std(likelihood.rough_latent(values, beside)))
+        if likelihood.is_white_noise:
+            return cls(mean, products / (WIDE_DEVIATION * (spread or max(float(np.max(np.abs(values))), 1.0))) ** 2)
+        return cls(mean, products / (LINK_DEVIATION * max(1.0, spread)) ** 2)
+
+    def penalty(self, effects: Array) -> float:
+        """Minus the log density of effects, up to a constant."""
+        return 0.5 * float((effects - self.mean) @ self.precision @ (effects - self.mean))
+
+
+NO_EFFECTS = EffectPrior(np.empty(0), np.empty((0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
 class Observations:
     """Values that were observed of latent signals, and by which likelihood; the mean has fixed effects."""
 
@@ -51,6 +85,7 @@ class Observations:
     observed: Mask
     beside: Array  # exposures or numbers of trials, of the same shape
     columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
+    effects: EffectPrior
     offset: Array | float = 0.0  # of the mean, beside fixed effects
 
     def expected(self, mean: Array, variance: Array) -> Terms:
@@ -60,42 +95,41 @@ class Observations:
         return logs, slopes, np.maximum(curvatures, 0.0)
 
     def fixed(self, coefficients: Array) -> Array:
-        """The mean by fixed effects."""
+        """Mean of the latent signals at given fixed effects."""
         return np.asarray(self.offset + np.tensordot(coefficients, self.columns, axes=1))
 
     @cached_property
     def rough_coefficients(self) -> Array:
-        """Coefficients by least squares of what would make values likely."""
+        """Least-squares coefficients of a latent signal that would make the values likely."""
         rough = (self.likelihood.rough_latent(self.values, self.beside) - self.offset)[self.observed]
         return np.asarray(np.linalg.lstsq(self.columns[:, self.observed].T, rough, rcond=None)[0])
 
     @property
     def rough_variance(self) -> float:
-        """Variance of what would make values likely, about the fixed effects; one where there is none."""
+        """Variance about the fixed effects of a latent signal that would make the values likely; 1 where it is zero."""
         rough = self.likelihood.rough_latent(self.values, self.beside)[self.observed]
-        about = np.var(rough - self.fixed(self.rough_coefficients)[self.observed])
-        return float(about) if about > ROUNDING * np.mean(np.square(rough)) else 1.0
-
-    @cached_property
-    def effect_precision(self) -> Array:
-        """Of a prior that keeps effects finite where values leave them open, as zeros alone leave the rate."""
-        squares = np.mean(np.square(self.columns[:, self.observed]), axis=1)
-        return np.asarray(squares / (EFFECT_DEVIATION**2 * self.rough_variance))
-
-    def penalty(self, coefficients: Array) -> float:
-        """What that prior takes from the bound."""
-        return 0.5 * float(np.sum(self.effect_precision * np.square(coefficients - self.rough_coefficients)))
+        squares = float(np.sum(np.square(rough - self.fixed(self.rough_coefficients)[self.observed])))
+        about = squares / max(rough.size - len(self.columns), 1)
+        return about if about > ROUNDING * np.mean(np.square(rough)) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedBy:
-    """How signals are observed: the likelihood, what stands beside each value, and columns of fixed effects."""
+    """How signals are observed: the likelihood, what stands beside each value, and fixed effects."""
 
     likelihood: Likelihood
-    beside: Array  # shape (n_signals, n_nodes)
-    columns: Array  # shape (n_effects, n_signals, n_nodes)
+    beside: Array  # exposures, trials or variances, shape (n_signals, n_nodes)
+    columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
+    effects: EffectPrior = NO_EFFECTS
 
     __getstate__ = without_caches
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, beside: Array, columns: Array, values: Array, has_intercept: bool) -> Self:
+        """Observation of training values, NaN where missing, with the prior of the fixed effects that suits them."""
+        own, started = np.isfinite(values), likelihood.started()
+        prior = EffectPrior.of(started, values[own], beside[own], columns[:, own], has_intercept)
+        return cls(likelihood, beside, columns, prior)
 
     @cached_property
     def last_found(self) -> list[tuple[Any, Any, Sites]]:
@@ -106,15 +140,11 @@ class ObservedBy:
         """What values are, with NaN where nothing was observed, under this likelihood or a learnt one."""
         observed = np.isfinite(values)
         filled, beside = np.where(observed, values, 1.0), np.where(observed, self.beside, 1.0)
-        return Observations(likelihood or self.likelihood, filled, observed, beside, self.columns)
+        return Observations(likelihood or self.likelihood, filled, observed, beside, self.columns, self.effects)
 
     def some(self, rows: Any) -> ObservedBy:
         """That of some of the signals."""
         return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
-
-    def is_like(self, other: ObservedBy) -> bool:
-        """Whether values are observed with the same exposures or trials and columns."""
-        return np.array_equal(self.beside, other.beside) and np.array_equal(self.columns, other.columns)
 
     def followed_by(self, other: ObservedBy) -> ObservedBy:
         """That of these signals and others after them."""
@@ -124,20 +154,22 @@ class ObservedBy:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """``q(f) = N(m, (A^-1 + W)^-1)`` of latent signals with the covariance ``A``: equations (35) to (40).
+    """``q(f) = N(m, C)`` of latent signals about fixed effects, both uncertain: equations (35) to (40).
 
-    Made by `find_sites`. Variances are exact where `root` is there, else by effective curvatures.
+    Made by `find_sites`. ``C`` is ``(A^-1 + W)^-1``, given the effects, and their own covariance beside it. Variances
+    are exact where `root` is there, else by effective curvatures.
     """
 
-    covariance: Covariance  # of the latent signals
+    covariance: Covariance  # of the latent signals about fixed effects
     observations: Observations
     solution: Array  # u, with m = T beta + A u
     image: Array  # A u
-    coefficients: Array  # beta
+    coefficients: Array  # posterior mean of beta
     coefficient_covariance: Array
     variance: Array
-    solved: Array  # what systems of the columns had as solutions, to go on from
-    root: Array | None = None  # deviations (n_entries, n_signals, n_nodes) with the covariance as sum of outer products
+    solved: Array  # (I + W A)^-1 W T, shape (n_effects, n_signals, n_nodes)
+    solved_image: Array  # A times that
+    root: Array | None = None  # factors (n_entries, n_signals, n_nodes) of the covariance given the effects
     log_determinant: float | None = None  # log |I + A W| where it is known exactly
 
     __getstate__ = without_caches
@@ -159,7 +191,33 @@ class Sites:
         Minus infinity where it is none.
         """
         found = float(np.sum(self.terms[0]) - 0.5 * np.sum(self.solution * self.image))
-        return found - self.observations.penalty(self.coefficients) if np.isfinite(found) else -np.inf
+        return found - self.observations.effects.penalty(self.coefficients) if np.isfinite(found) else -np.inf
+
+    def factors_of(self, columns: Array) -> Array:
+        """Factors of the covariance of linear functions of the effects, given as columns (n_effects, ...)."""
+        return np.tensordot(np.linalg.cholesky(self.coefficient_covariance).T, columns, axes=1)
+
+    @cached_property
+    def effect_factors(self) -> Array:
+        """Factors of the covariance that uncertain effects add to the latent signals: equation (37c)."""
+        return self.factors_of(self.observations.columns - self.solved_image)
+
+    @cached_property
+    def field_factors(self) -> Array:
+        """Factors of the covariance that uncertain effects add to the latent signals about them."""
+        return self.factors_of(self.solved_image)
+
+    @property
+    def of_observed(self) -> tuple[Array, Array, Array, Array]:
+        """Observed values, with the mean and variance of the latent signal there, and what stands beside them."""
+        observations, own = self.observations, self.observations.observed
+        return observations.values[own], self.mean[own], self.variance[own], observations.beside[own]
+
+    @cached_property
+    def _factors(self) -> Array:
+        """Factors of the covariance of the latent signals, where it is written out."""
+        assert self.root is not None
+        return np.concatenate([self.root, self.effect_factors])
 
     @cached_property
     def _latent(self) -> LatentCovariance:
@@ -172,7 +230,7 @@ class Sites:
 
     @cached_property
     def spread_at_modes(self) -> Array:
-        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
+        """Variances given the effects in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
         return self._modes.variances_at_modes(self.terms[2])
 
     @cached_property
@@ -181,13 +239,13 @@ class Sites:
         return 0.0 if self.covariance.is_written_out else self._latent.variances(self.terms[2])[1]
 
     def deviations(self, most: int, random_state: np.random.Generator) -> Array:
-        """What the latent signals may deviate by, for learning: outer products add up to their covariance.
+        """Factors of the covariance of the latent signals about fixed effects, for learning.
 
-        Without a root it is that of modes, each on its own: one deviation per mode of the inputs, which is exact at
-        every frequency, or fewer with random signs.
+        Without a root the modes count as independent: one factor per mode of the inputs, which is exact at every
+        frequency, or fewer with random signs.
         """
         if self.root is not None:
-            return self.root
+            return np.concatenate([self.root, self.field_factors])
         n_signals = self.covariance.shape[0]
         roots, n_deviations = np.sqrt(self.spread_at_modes), min(most, n_signals)
         if n_deviations == n_signals:
@@ -196,38 +254,45 @@ class Sites:
         else:
             signs = random_state.integers(0, 2, (n_deviations, *roots.shape)) * 2.0 - 1.0
             modes = signs * roots / np.sqrt(n_deviations)
-        return np.asarray(self._modes.inputs @ (modes @ self._modes.nodes.T))
+        of_modes = np.asarray(self._modes.inputs @ (modes @ self._modes.nodes.T))
+        return np.concatenate([of_modes, self.field_factors])
 
     def log_bound(self) -> tuple[float, float]:
         """Lower bound of the log evidence, equation (38), and its standard error by random probes."""
         logs, _, curvatures = self.terms
-        length = float(np.sum(self.solution * self.image))
+        length, prior = float(np.sum(self.solution * self.image)), self.observations.effects
         determinant, error = self.log_determinant, 0.0
         if determinant is None:
             determinant, error = self._latent.log_determinant(curvatures)
+        # log |I + (A + T S T^T) W|, with the prior covariance S of the effects
+        determinant -= sum(float(np.linalg.slogdet(one)[1]) for one in (prior.precision, self.coefficient_covariance))
         spread = float(np.sum(curvatures * self.variance))
-        return float(np.sum(logs)) - 0.5 * (length + determinant - spread), 0.5 * error
+        total = float(np.sum(logs)) - 0.5 * (length + determinant - spread)
+        return total - prior.penalty(self.coefficients), 0.5 * error
 
     def among_nodes(self, signal: int) -> Array:
         """Covariance over the nodes of one signal."""
         if self.root is not None:
-            return self.root[:, signal].T @ self.root[:, signal]
+            return self._factors[:, signal].T @ self._factors[:, signal]
         nodes, at_modes = self._modes.nodes, np.square(self._modes.inputs[signal]) @ self.spread_at_modes
-        return _with_variances((nodes * at_modes) @ nodes.T, self.variance[signal])
+        return _with_effects((nodes * at_modes) @ nodes.T, self.variance[signal], self.effect_factors[:, signal])
 
     def among_signals(self, node: int) -> Array:
         """Covariance over the signals at one node."""
         if self.root is not None:
-            return self.root[:, :, node].T @ self.root[:, :, node]
+            return self._factors[:, :, node].T @ self._factors[:, :, node]
         inputs, at_modes = self._modes.inputs, self.spread_at_modes @ np.square(self._modes.nodes[node])
-        return _with_variances((inputs * at_modes) @ inputs.T, self.variance[:, node])
+        return _with_effects((inputs * at_modes) @ inputs.T, self.variance[:, node], self.effect_factors[:, :, node])
+
+    def among(self, signals: Indices, nodes: Indices) -> Array:
+        """Covariance of some entries, where it is written out."""
+        return np.asarray(self._factors[:, signals, nodes].T @ self._factors[:, signals, nodes])
 
     def draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
         """Latent signals drawn jointly, shape (n_draws, n_signals, n_nodes); by Matheron's rule without a root."""
-        if self.root is not None:
-            white = random_state.standard_normal((n_draws, len(self.root)))
-            return self.mean + np.tensordot(white, self.root, axes=1)
-        return self.mean + self.deviating(n_draws, random_state)[0]
+        factors = self.effect_factors if self.root is None else self._factors
+        drawn = np.tensordot(random_state.standard_normal((n_draws, len(factors))), factors, axes=1)
+        return self.mean + (drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0])
 
     def deviating(
         self,
@@ -236,9 +301,9 @@ class Sites:
         start: Array | None = None,
         tolerance: float = FINAL.solve_tolerances[1],
     ) -> tuple[Array, Array]:
-        """Draws of what latent signals deviate by from their mean, one solve each, and the solutions (Matheron's rule).
+        """Draws of deviations from the mean given the effects, one solve each, and the solutions (Matheron's rule).
 
-        Solutions of a similar law may be given as a `start`.
+        Solutions of a similar problem may be given as a `start`.
         """
         curvatures, prior = self.terms[2], self._latent.drawn(n_draws, random_state)
         right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(prior.shape)
@@ -258,16 +323,17 @@ class Sites:
         return mean - left @ slopes[places], 0.5 * (left + left.T)
 
 
-def _with_variances(covariance: Array, variance: Array) -> Array:
-    """A covariance with other variances and the same correlations."""
-    roots = np.sqrt(variance / np.diag(covariance))
-    return covariance * np.multiply.outer(roots, roots)
+def _with_effects(covariance: Array, variance: Array, factors: Array) -> Array:
+    """Covariance with the correlations given the effects, the effects' own factors, and these variances in all."""
+    own = factors.T @ factors
+    roots = np.sqrt((variance - np.diag(own)) / np.diag(covariance))
+    return covariance * np.multiply.outer(roots, roots) + own
 
 
 def find_sites(
     covariance: Covariance, observations: Observations, start: Sites | None = None, effort: Effort = FINAL
 ) -> Sites:
-    """The best normal law of latent signals given what was observed, by rounds of means and variances.
+    """Return the best normal approximation to latent signals given observed values, by rounds of means and variances.
 
     Parameters
     ----------
@@ -285,10 +351,10 @@ def find_sites(
     is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
     if effort is FINAL and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:
         start, is_exact = find_sites(covariance, observations, start, STEP), True  # what is nearly right first
-    n_effects, nothing = len(observations.columns), np.zeros(covariance.shape)
-    variance, effects = np.minimum(latent.prior_variance, FIRST_VARIANCE), np.zeros((n_effects, n_effects))
-    rough, solved = observations.rough_coefficients, np.zeros(observations.columns.shape)
-    sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, solved)
+    nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
+    variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
+    rough, effects = observations.rough_coefficients, np.zeros(observations.effects.precision.shape)
+    sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, columns, columns)
     n_rounds = effort.rounds
     if start is not None:
         known, solution, variance, solved = slice(len(start.solution)), nothing.copy(), variance.copy(), solved.copy()
@@ -298,16 +364,21 @@ def find_sites(
         begun = replace(begun, coefficients=start.coefficients)
         if begun.gained >= fresh.gained:  # else, of another covariance, it leads astray
             sites, n_rounds = begun, effort.rounds_from_start
-    which = 0 if is_small else 1
+    which, rate, last = 0 if is_small else 1, 1.0, nothing
     for number in range(n_rounds):
         sites, gain = _newton(sites, latent, effort.solve_tolerances[which])
         curvatures, before = sites.terms[2], sites.variance
         if is_exact:
             variance, root, determinant = cast(InModes, latent).written_out(curvatures)
-            sites = replace(sites, variance=variance, root=root, log_determinant=determinant)
+            sites = replace(sites, root=root, log_determinant=determinant)
         else:
-            sites = replace(sites, variance=latent.variances(curvatures)[0])
-        change = float(np.sqrt(np.mean(np.square(np.log(sites.variance / before)))))
+            variance = latent.variances(curvatures)[0]
+        moved = np.log((variance + np.sum(np.square(sites.effect_factors), axis=0)) / before)
+        change, turns = float(np.sqrt(np.mean(np.square(moved)))), float(np.sum(moved * last))
+        # where rounds go to and fro, as they do if little but the prior keeps a rate from zero, steps are shortened
+        is_turning = turns < -TO_AND_FRO * np.sum(np.square(last))
+        rate = max(0.5 * rate, SHORTEST_RATE) if is_turning else min(1.0, 1.25 * rate)
+        sites, last = replace(sites, variance=before * np.exp(rate * moved)), moved
         mention(f"finding sites, round {number + 1}")
         is_settled = gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries)
         if is_settled and change < effort.variance_tolerances[which]:
@@ -326,15 +397,16 @@ def _newton(sites: Sites, latent: LatentCovariance, tolerance: float) -> tuple[S
     start = sites.solution + np.tensordot(coefficients, sites.solved, axes=1)
     found = latent.solve(curvatures, rights, np.concatenate([start[None], sites.solved]), tolerance)
     free, solved = found[0], found[1:]
-    # T^T u is the slope of the effects' prior: but for that, what is left of the slopes is orthogonal to the effects
-    precision = observations.effect_precision
+    # at the maximum T^T u is the slope of the effects' prior
+    prior = observations.effects
     information = np.tensordot(columns, solved, axes=((1, 2), (1, 2)))
-    information = 0.5 * (information + information.T) + np.diag(precision)
-    right = np.tensordot(columns, free, axes=2) + precision * observations.rough_coefficients
+    information = 0.5 * (information + information.T) + prior.precision
+    right = np.tensordot(columns, free, axes=2) + prior.precision @ prior.mean
     target, effects = np.linalg.solve(information, right), np.asarray(np.linalg.inv(information), dtype=float)
     step = free - np.tensordot(target, solved, axes=1) - sites.solution
-    moved, share, value = latent.times(step), 1.0, sites.gained
-    sites = replace(sites, coefficient_covariance=effects, solved=solved)
+    (moved, *images), share, value = latent.times(np.concatenate([step[None], solved])), 1.0, sites.gained
+    image_of_solved = np.stack(images) if images else solved
+    sites = replace(sites, coefficient_covariance=effects, solved=solved, solved_image=image_of_solved)
     while share > LEAST_SHARE:
         solution, image = sites.solution + share * step, sites.image + share * moved
         shifted = coefficients + share * (target - coefficients)

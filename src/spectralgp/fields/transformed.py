@@ -47,9 +47,9 @@ class Transformation(ABC):
         """What inputs carry over to the signals at every frequency, to which the model's own filter is added."""
         return 0.0
 
-    @abstractmethod
     def inputs(self, given: Array) -> Array:
         """What the model sees of the user's inputs."""
+        return given
 
     @abstractmethod
     def signals(self, given: Array, inputs: Array) -> Array:
@@ -93,9 +93,6 @@ class Changes(Transformation):
     @property
     def carried(self) -> float:
         return self.factor
-
-    def inputs(self, given: Array) -> Array:
-        return given
 
     def signals(self, given: Array, inputs: Array) -> Array:
         return given - self._before(inputs)
@@ -290,6 +287,15 @@ class TransformedField(Predictive):
         seen = self.transformation.signals(whole, self.inputs)
         slopes = self.transformation.log_slopes(seen, self.inputs)
         return self.field.value_log_densities(seen[:, nodes], nodes) + slopes[:, nodes]
+
+    def distribution(self, values: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            seen = self.transformation.signals(values, self.inputs)  # NaN below the least value that there may be
+        return np.where(np.isnan(seen), 0.0, self.field.distribution(seen))
+
+    def _quantile(self, probability: float) -> Array:
+        found = self.field.quantile(probability)
+        return np.asarray(self.transformation.mean(found, lambda: np.zeros(found.shape), self.inputs))
 
     def given(self, observed: Any) -> TransformedField:
         seen = self._seen(observed, "observed")

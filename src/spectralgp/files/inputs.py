@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,14 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
             f"signals must be complete where they are inputs, as lag:{lag} has it; got an empty cell in the row of "
             f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} in all). Fill them in "
             "first (spectralgp impute, from a model with --inputs time), or choose other inputs."
+        )
+    gaps = np.diff(times_of(index)) if index.dtype.kind in "iufM" else np.empty(0)
+    wide = np.flatnonzero(gaps > 1.5 * np.median(gaps)) if gaps.size else gaps
+    if len(wide):
+        warnings.warn(
+            f"lag:{lag} counts rows, whatever their times: {index[wide[0] + 1]} is taken to follow {index[wide[0]]} as "
+            f"any row does the one before ({len(wide)} such gaps in all). Add rows for times that are missing.",
+            stacklevel=2,
         )
     if not ahead:
         return before.set_axis(index[lag:]), signals.iloc[lag:]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp.fields import GraphGP
+from spectralgp.fields import GraphGP, ObservedBy
 from spectralgp.files.schema import (
     FILE,
     MAKERS,
@@ -212,10 +212,7 @@ class Reading:
     """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
 
     def __init__(
-        self,
-        arrays: Mapping[str, NDArray[Any]],
-        device: str | None = None,
-        responses: Mapping[str, Any] | None = None,
+        self, arrays: Mapping[str, NDArray[Any]], device: str | None = None, responses: Mapping[str, Any] | None = None
     ) -> None:
         self.arrays, self.device, self.responses = arrays, device, responses or {}
         self.sizes = {"n_carried_terms": DEGREE + 1}
@@ -266,6 +263,15 @@ class Reading:
         settings, device = spectrum or Exact(), self.device or device
         settings = settings if device is None else settings.on(device)
         task = Task(self.graph, inputs=inputs, carried=carried, spectrum=settings, **fields)
+        if (own := task.observed_by) is not None:
+            values = task.signals.as_observed
+            for one in own.likelihood.conditions():
+                if not np.all(one.holds(values, own.beside) | np.isnan(values)):
+                    raise ValueError(f"{one.argument} must {one.condition}; got others")
+            if own.effects is None:
+                has_intercept = bool(len(own.columns) and np.all(own.columns[0] == 1.0))
+                own = ObservedBy.of(own.likelihood, own.beside, own.columns, values, has_intercept)
+                task = replace(task, observed_by=own)
         is_known = noise_floor is None or task.known_noise
         return task if is_known else replace(task, noise_variance=_bounds_of(noise_floor, task.variance))
 

@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp import kernels, likelihoods
 from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
-from spectralgp.fields import Changes, GraphGP, Logarithms, ObservedBy, Shrinkage
+from spectralgp.fields import Changes, EffectPrior, GraphGP, Logarithms, ObservedBy, Shrinkage
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
@@ -352,6 +352,15 @@ LIKELIHOOD: Kind = Union[
     record(likelihoods.NegativeBinomial, dispersion=PARAMETER, tagged=True),
 ]
 NOISE = POSITIVE | several(POSITIVE, least=2, most=2) | None  # known, or the bounds of what is learnt
+
+
+def _effect_prior(mean: Any, precision: Any) -> EffectPrior:
+    values = np.linalg.eigvalsh(precision)
+    is_precision = np.allclose(precision, precision.T) and values.min(initial=0.0) >= -1e-9 * values.max(initial=0.0)
+    require(bool(is_precision), "precision", "symmetric and not negative", "another")
+    return EffectPrior(mean, precision)
+
+
 TASK = record(
     Task,
     input_kernel=InputKernel,
@@ -368,7 +377,12 @@ TASK = record(
             ObservedBy,
             likelihood=LIKELIHOOD,
             beside=array("n_signals", "n_nodes", least=TINY),
-            columns=array("_effects", "n_signals", "n_nodes"),
+            columns=array("n_effects", "n_signals", "n_nodes"),
+            effects=(  # up to version 6 their prior follows from the values
+                record(EffectPrior, _effect_prior, mean=array("n_effects"), precision=array("n_effects", "n_effects"))
+                | None,
+                None,
+            ),
         )
         | None,
         None,
@@ -398,6 +412,14 @@ def _candidate(**fields: Any) -> Candidate:
     are_some = rows is None or (rows.size and are_places(rows, n_signals))
     require(are_some, "learnt_from", f"some of {n_signals} signals", "others")
     return candidate
+
+
+def _draws(**fields: Any) -> Draws:
+    draws = Draws(**fields)
+    lengths = [len(draws.models)] + [len(one) for one in (draws.weights, draws.levels) if one is not None]
+    are_shares = len(set(lengths)) == 1 and np.isclose(draws.shares.sum(), 1)
+    require(are_shares, "weights", f"shares of {lengths[0]} models, with a row of levels each", "others")
+    return draws
 
 
 def _shrinkage(**fields: Any) -> Shrinkage:
@@ -580,7 +602,16 @@ FILE = record(
         SimpleNamespace,
         **each("raw_fits fits", several(FIT)),  # as many as candidates, and draws too
         weights=array("n_members"),
-        draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT)),
+        draws=several(
+            record(
+                Draws,
+                _draws,
+                models=several(shared("models"), least=1),
+                n_stand_ins=COUNT,
+                weights=(array("_models", least=0.0) | None, None),
+                levels=(array("_models", "n_nodes") | None, None),
+            )
+        ),
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
         order=(record(TimeOrder, factor=float, **each("n_following n_rows", COUNT)) | None, None),
         filling=(array("n_members") | None, None),

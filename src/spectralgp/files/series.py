@@ -221,6 +221,7 @@ FILE = record(
     layout=LAYOUT | None,
     output=Literal[("numpy", *LIBRARIES)] | None,
     time_column=str | None,
+    exogenous_names=(several(NAME) | None, None),  # from version 7 on
     backtest=BACKTEST | None,
     clock=CLOCK,
     mean=MEAN,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, triu
 
 from spectralgp._basics.checks import Array, Integers, as_integer, as_real_array, without_mask
-from spectralgp._basics.tables import frame_names
+from spectralgp._basics.tables import frame_names, series_index
 
 Names = tuple[Hashable, ...] | None
 NodeName = Callable[[int], object]  # of a position, for messages
@@ -96,7 +96,10 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
                 f"nodes must have shape ({n_nodes},) when it is a mask; got {mask.shape}. "
                 "Give one truth value for each node."
             )
+        index = series_index(nodes) or ()
         chosen = np.flatnonzero(mask)
+        if not is_range(index):  # a mask with names
+            chosen = np.sort(positions([name for name, is_chosen in zip(index, mask, strict=True) if is_chosen]))
     elif all(issubclass(kind, int | np.integer) for kind in kinds):
         given = np.asarray(listed)
         outside = given[(given < 0) | (given >= n_nodes)]

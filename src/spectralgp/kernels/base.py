@@ -12,11 +12,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, check_derivative
 from spectralgp.graphs import LaplacianKind
 from spectralgp.spectra import Spectrum
 
 SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
+CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues of any Laplacian, at which a class of one's own is checked
 FLOOR_SHARE = 0.999  # of the least power of a residual that counts as noise: the rest keeps it positive under rounding
 
 
@@ -45,15 +46,29 @@ class LogPrior(NamedTuple):
     precision: Array  # negative second derivatives in `theta`, shape (n_parameters, n_parameters)
 
 
-class GraphKernel(ABC):
+class Frozen:
+    """A frozen dataclass as scikit-learn asks for it."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__degree``."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # it cannot change
+
+
+class GraphKernel(Frozen, ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
     A kernel is a frozen dataclass: `with_theta` returns another one. A kernel of one's own needs five members: `theta`,
-    `with_theta`, `scaled_by`, `power`, and the derivative of the latter, `power_jacobian` of a `SpectralKernel`.
+    `with_theta`, `scaled_by`, `power`, and the derivative of the latter, `power_jacobian` of a `SpectralKernel`;
+    `laplacian` and `scaled` are fields of its own where it is to be a function of another Laplacian.
     """
 
-    laplacian: LaplacianKind
-    scaled: bool
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
     floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
     shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian, so that it has a filter to look at
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same whatever the graph
@@ -195,15 +210,6 @@ class GraphKernel(ABC):
         """A short name for legends and tables."""
         return type(self).__name__
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__degree``."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-    def __sklearn_clone__(self) -> Self:
-        return self  # it cannot change
-
 
 class SpectralKernel(GraphKernel):
     """A function on the spectrum, ``B B^T = V diag(power(lambda)) V^T``, to derive kernels of your own from.
@@ -223,6 +229,18 @@ class SpectralKernel(GraphKernel):
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
         return (self.power_jacobian(eigenvalues),)
+
+    def check_derivatives(self) -> None:
+        """Refuse a class of one's own whose `power_jacobian` differences of `power` do not confirm."""
+        is_own = not type(self).__module__.startswith("spectralgp.") and type(self).bind is GraphKernel.bind
+        for own in np.eye(self.theta.size) if is_own else ():
+
+            def power(value: float, own: Array = own) -> tuple[Array, Array]:
+                moved = self.with_theta(np.where(own, value, self.theta))
+                return moved.power(CHECKED), np.asarray(moved.power_jacobian(CHECKED)) @ own
+
+            claim = f"{type(self).__name__}.power_jacobian must be the derivative of power in theta[{np.argmax(own)}]"
+            check_derivative(claim, power, self.theta @ own, [f"eigenvalue {one:g}" for one in CHECKED])
 
     def with_residual(self, residual: SpectralKernel) -> WithResidual:
         return WithResidual.of(self, residual)
@@ -269,6 +287,10 @@ class Parts(SpectralKernel):
             start, end = end, end + part.theta.size
             learnt.append(part.with_theta(values[start:end]))
         return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without a floor, which was another filter's
+
+    def check_derivatives(self) -> None:
+        for part in self.kernels:
+            part.check_derivatives()
 
     def theta_units(self, variance: float) -> Array:
         return np.concatenate([part.theta_units(variance) for part in self.kernels])

@@ -166,6 +166,11 @@ class InputKernel(ABC):
         """New inputs as a user gives them, in the form that `at` takes; `as_features` checks an array of features."""
         return as_features(inputs)
 
+    def read_new(self, training: Array, inputs: Any) -> Any:
+        """Validate new inputs, which have the features of the training inputs, in the form that `at` takes."""
+        settings: Any = {"sizes": {"n_features": training.shape[1]}, "remedy": "Rows are inputs."}
+        return self.new(inputs, lambda given: as_real_array(given, "inputs", ("n_inputs", "n_features"), **settings))
+
     def as_new(self, training: Any) -> Any:
         """Training inputs in the form of new ones, with all that `at` needs for covariances among them."""
         return training
@@ -375,8 +380,9 @@ class Precomputed(InputKernel):
         return NewInputs.given(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
 
 
-class _Identity(InputKernel):
-    """``K = I``: signals that have nothing to do with one another; which inputs they take is left open."""
+@dataclass(frozen=True)
+class Unrelated(InputKernel):
+    """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
 
     has_features = False
     described = None
@@ -397,7 +403,7 @@ class _Identity(InputKernel):
 
 
 @dataclass(frozen=True)
-class Independent(_Identity):
+class Independent(Unrelated):
     """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
@@ -411,11 +417,6 @@ class Independent(_Identity):
                 f"independent; got shape {shape}. Fit with inputs X to predict from them."
             )
         return super().at(training, inputs)
-
-
-@dataclass(frozen=True)
-class Unrelated(_Identity):
-    """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
-from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all
+from spectralgp.learning.families import as_solver, learn, learn_all
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Solver, Stage
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.folds import Folds, FoldScores, Stacking
@@ -22,7 +22,6 @@ __all__ = [
     "Limits",
     "Outcome",
     "Solver",
-    "SolverLike",
     "Sqp",
     "Stacking",
     "Stage",

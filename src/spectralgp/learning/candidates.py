@@ -344,7 +344,7 @@ def _scaled(task: Task, kernel: GraphKernel, solver: Solver, start: Fit | None) 
 def signal_scales(posterior: Posterior) -> Array:
     """``sqrt(w_n)``, scales of signals by how well each is predicted from the others: equation (18c)."""
     scales, (n_signals, n_nodes) = posterior.signals.units.signal_scales, posterior.signals.shape
-    energies = posterior.left_out(posterior.signals.is_centred_by_node and n_signals > 1).lengths / n_nodes
+    energies = posterior.left_out(posterior.signals.centred_by == "node" and n_signals > 1).lengths / n_nodes
     n_values = n_nodes / NODES_PER_VALUE
     relative = energies if scales is None else energies * scales**2
     squared = (PRIOR_VALUES + n_values * relative) / (PRIOR_VALUES + n_values)
@@ -359,7 +359,7 @@ def tuned(model: GraphGP, task: Task) -> GraphGP:
     models, signals = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES], task.signals
     squares = []
     for posterior in (_conditioned(one, task) for one in models):
-        errors = posterior.left_out(signals.is_centred_by_node and signals.shape[0] > 1).errors
+        errors = posterior.left_out(signals.centred_by == "node" and signals.shape[0] > 1).errors
         squares.append(np.mean(np.square(signals.units.restore_scale(posterior.basis.unload(errors)))))
     return models[int(np.argmin(squares))]
 

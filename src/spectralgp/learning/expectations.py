@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -152,28 +152,24 @@ class CompletedHoles(Expectation):
         return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
 
 
-@dataclass(frozen=True, eq=False)
-class _Together:
-    """Hyperparameters with the logarithms of a likelihood's own parameters after them."""
+class Together:
+    """Hyperparameters with the logarithms of a likelihood's own parameters after them: what steps ask of both."""
 
-    objective: Objective
-    own_bounds: Array
-
-    @property
-    def bounds(self) -> Array:
-        return np.vstack([self.objective.bounds, self.own_bounds])
-
-    @property
-    def units(self) -> Array:
-        return np.concatenate([self.objective.units, np.ones(len(self.own_bounds))])
+    def __init__(self, objective: Objective, own_bounds: Array) -> None:
+        self.objective, self.n_shared = objective, len(objective.bounds)
+        self.bounds = np.vstack([objective.bounds, own_bounds])
+        self.units = np.append(objective.units, np.ones(len(own_bounds)))
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        found = self.objective.positivity(x[: len(self.objective.bounds)], coarse)
+        """Where filters must not be negative, as `Objective` has it."""
+        found = self.objective.positivity(x[: self.n_shared], coarse)
         return tuple(one.padded(0, x.size) for one in found)
 
 
 class LatentSignals(Expectation):
     """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
+
+    effort: Effort = FINAL  # of the evidence
 
     def __init__(self, task: Task) -> None:
         assert task.observed_by is not None
@@ -208,14 +204,12 @@ class LatentSignals(Expectation):
         sites = self._found(model, ROUGH if self.is_far else STEP)
         observations = sites.observations
         if self.names and model.likelihood is None:
-            own = observations.observed
-            known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
-            self._slopes = observations.likelihood.slopes(self.names, *known)
-            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, self.unit)
+            self._slopes = self.own_slopes
+            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *sites.of_observed, self.unit)
         if self.is_large:
             rng = np.random.default_rng(SEED)
             drawn, self._drawn = sites.deviating(self._n_draws, rng, self._drawn, self.solve_tolerance)
-            deviations = drawn / np.sqrt(self._n_draws)
+            deviations = np.concatenate([drawn / np.sqrt(self._n_draws), sites.field_factors])
         else:
             n_signals, n_nodes = self.signals.shape
             most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
@@ -226,7 +220,7 @@ class LatentSignals(Expectation):
         """A lower bound of it, equation (38)."""
         if self.is_large:  # as conditioning finds the sites, from nothing, so that they are found once
             return condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
-        return self._found(model, FINAL).log_bound()
+        return self._found(model, self.effort).log_bound()
 
     def described(self, steps: str) -> str:
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"
@@ -250,7 +244,7 @@ class LatentSignals(Expectation):
             return
         used = self.sites.observations.likelihood
         slope, own = objective.evaluate(before)[1], self._slopes
-        together = _Together(objective, used.bounds(self.names, self.unit))
+        together = Together(objective, used.bounds(self.names, self.unit))
         point, slope = np.concatenate([before, used.logarithms(self.names)]), np.concatenate([slope, own[0]])
         precision = definite(block_diag(seen, own[1]), together.units)
         if self.names:
@@ -266,6 +260,12 @@ class LatentSignals(Expectation):
         if self.names and not is_concave and gain + self.gain > NEAR_OWN_NATS:
             return  # there may be several maxima, between which lengthened steps go to and fro
         self.ahead, self._logs_ahead = before + step[: before.size], point[before.size :] + step[before.size :]
+
+    @property
+    def own_slopes(self) -> tuple[Array, Array]:
+        """Derivative of the bound in the logarithms of the likelihood's own parameters, and minus the second."""
+        assert self.sites is not None
+        return self.sites.observations.likelihood.slopes(self.names, *self.sites.of_observed)
 
     def lengthen(self, reach: float) -> None:
         logs = self.likelihood.logarithms(self.names)

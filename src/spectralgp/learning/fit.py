@@ -75,8 +75,25 @@ class Stage:
     n_evaluations: int
 
 
+class Searched:
+    """What a solver found, by how it ended and the steps on the way."""
+
+    outcome: Outcome
+    stages: tuple[Stage, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerances."""
+        return self.outcome in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the likelihood with its gradient."""
+        return sum(stage.n_evaluations for stage in self.stages)
+
+
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Searched):
     """A learnt model.
 
     Parameters
@@ -112,11 +129,6 @@ class Fit:
     restarts: tuple[float, ...] = ()
 
     @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerances."""
-        return self.outcome in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
-
-    @property
     def message(self) -> str:
         """How the solver ended, and what to do about it if it did not end well."""
         return self.detail if self.converged else f"{self.detail}. {REMEDIES[self.outcome]}"
@@ -126,11 +138,6 @@ class Fit:
         """Whether the noise is at its lower bound, and most of it is not the residual's floor."""
         is_lowest = "noise_variance at its lower bound" in self.certificate.active
         return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
-
-    @property
-    def n_evaluations(self) -> int:
-        """Evaluations of the likelihood with its gradient."""
-        return sum(stage.n_evaluations for stage in self.stages)
 
     def shifted(self, nats: float) -> Fit:
         """The fit with log densities of the signals in other units."""

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
 
-from spectralgp._basics.arrays import few_threads
+from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
-from spectralgp.learning.draws import Draws, hyperparameter_draws
+from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
@@ -27,6 +28,7 @@ from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_err
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_FILLING = 3  # the same where signals have holes, which each member completes
+STACKED_DRAWS = 16  # of the hyperparameters of each stacked model, where nothing is shrunk
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
 Shown: TypeAlias = tuple[float, GraphGP, float, float]
@@ -57,6 +59,8 @@ class FittedModels:
     note: str = ""  # what was done about many signals, for people
     conditioned_on: Indices | None = None  # signals given, where the posterior does not know of all
 
+    __getstate__ = without_caches
+
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
         """Fits in the units that the signals came in."""
@@ -73,13 +77,12 @@ class FittedModels:
         """Those of each candidate; of one without a weight the fit alone."""
         parts: list[tuple[Shown, ...]] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
-            task, models = self.candidates[number].learning, drawn.models
-            if weight > 0 and len(models) == 1:  # else those that predict are several
+            candidate, task = self.candidates[number], self.candidates[number].learning
+            if weight > 0 and len(drawn.models) == 1:  # else those that predict are several
                 with few_threads(task.signals.shape[0]):
-                    stream = np.random.default_rng([SHOWN_SEED, number])
-                    models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
-            further = self.candidates[number].spread, self.candidates[number].carried
-            parts.append(tuple((float(weight) / len(models), model, *further) for model in models))
+                    drawn = hyperparameter_draws(task, fit, SHOWN_DRAWS, np.random.default_rng([SHOWN_SEED, number]))
+            pairs = zip((float(weight) * drawn.shares).tolist(), drawn.models, strict=True)
+            parts.append(tuple((share, model, candidate.spread, candidate.carried) for share, model in pairs))
         return tuple(parts)
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
@@ -118,7 +121,11 @@ def fit_models(
     of_folds, of_draws = generator.spawn(2)
     candidates = next(plan)
     n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
-    learnt_from = candidates[0].learnt_from
+    learnt_from, is_open = candidates[0].learnt_from, stacking.n_draws is None
+    if is_open:
+        # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
+        is_one = not is_stacked or candidates[0].task.spectrum.needs_passes or candidates[0].shrunk
+        stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
     is_learnt, filling = False, None  # whether warm starts are fits to all signals already; other weights
     with few_threads(n_signals):
@@ -161,11 +168,14 @@ def fit_models(
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         if is_stacked:
             report("all signals")
-        drawn = [Draws((fit.model,)) for fit in fits]
-        if stacking.n_draws:
-            streams = of_draws.spawn(len(fits))
-            triples = zip(tasks, fits, streams, strict=True)
-            drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
+        drawn = []
+        for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True):
+            if is_open and has_few_values(task, fit):
+                drawn.append(averaging_draws(task, fit, stream))
+            elif stacking.n_draws:
+                drawn.append(hyperparameter_draws(task, fit, stacking.n_draws, stream))
+            else:
+                drawn.append(Draws((fit.model,)))
         if learnt_from is None:
             pairs = zip(candidates, tasks, strict=True)
             chosen = Conditioning([replace(one, task=task) for one, task in pairs], drawn)
@@ -188,15 +198,18 @@ def conditioned(
     with few_threads(candidates[0].task.signals.shape[0]):
         for weight, candidate, one in zip(both, candidates, drawn, strict=True):
             if np.any(weight > 0):
-                own = [candidate.condition(model) for model in one.models]
-                shares += [weight / len(own)] * len(own)
+                tasks = map(candidate.task.recentred, [] if one.levels is None else one.levels)
+                own = [candidate.condition(model, task) for model, task in zip_longest(one.models, tasks)]
+                shares += [weight * share for share in one.shares]
                 posteriors += own
                 one = replace(one, models=tuple(posterior.prior for posterior in own))
             complete.append(one)
     if len(posteriors) == 1:
         return tuple(complete), posteriors[0]
     predicting, completing = np.array(shares).T
-    return tuple(complete), Mixture(predicting, tuple(posteriors), None if filling is None else completing)
+    is_averaged = np.count_nonzero(weights) == 1 and filling is None  # of one model, averaged over its hyperparameters
+    completing = None if filling is None else completing
+    return tuple(complete), Mixture(predicting, tuple(posteriors), completing, is_averaged)
 
 
 def _tried(
@@ -230,19 +243,15 @@ def _weights_between(
     if not all(group.size for group in groups):
         return _weights_of(candidates, held_out, is_choice, most)
     assert isinstance(judge, Folds)  # nothing has slopes where signals have holes
-    members = [[candidates[one] for one in group.tolist()] for group in groups]
-    parts = [_weights_of(own, held_out.of(one), is_choice, most) for own, one in zip(members, groups, strict=True)]
-    found = [
-        [judge.values(candidates[one]) for one in group[part > 0]] for group, part in zip(groups, parts, strict=True)
-    ]
-    laws = [
-        Quantiles.mixed(part[part > 0], [points for _, points in own]) for part, own in zip(parts, found, strict=True)
-    ]
-    share = share_by_crps(found[0][0][0], *laws)
-    weights = np.where(has_slopes, share, 1 - share)
-    for group, part in zip(groups, parts, strict=True):
-        weights[group] *= part
-    return _of_use(weights, most)
+    weights, observed, laws = np.empty(len(candidates)), list[Array](), list[Quantiles]()
+    for group in groups:
+        own = [candidates[one] for one in group.tolist()]
+        weights[group] = part = _weights_of(own, held_out.of(group), is_choice, most)
+        found = [judge.values(candidates[one]) for one in group[part > 0]]
+        observed.append(found[0][0])
+        laws.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
+    share = share_by_crps(observed[0], *laws)
+    return _of_use(np.where(has_slopes, share, 1 - share) * weights, most)
 
 
 def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice: bool, most: int | None) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -18,6 +18,7 @@ from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, conditioned, held_out_densities, held_out_values
 from spectralgp.kernels import GraphKernel, Polynomial
+from spectralgp.kernels.base import Frozen
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
@@ -35,7 +36,7 @@ Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 
 @dataclass(frozen=True)
-class Stacking:
+class Stacking(Frozen):
     """Kernels to stack, and how their models are weighed and averaged: what `graph_kernel` takes where that matters.
 
     Parameters
@@ -87,13 +88,6 @@ class Stacking:
         """That of its kernel; several are stacked."""
         kernels: Any = self.kernels or (Polynomial("auto"),)
         return kernels[0].label if len(kernels) == 1 else "stacked"
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__n_folds``."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __sklearn_clone__(self) -> Self:
-        return self  # it cannot change
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.expectations import (
-    MAX_MISSING_SHARE,
-    Expectation,
-    count_of,
-    expectation_of,
-    max_draws,
-)
+from spectralgp.learning.expectations import MAX_MISSING_SHARE, Expectation, count_of, expectation_of, max_draws
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.likelihoods import Likelihood

@@ -12,21 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
-from spectralgp.fields import (
-    Evidence,
-    EvidenceInTime,
-    GraphGP,
-    Inputs,
-    InTime,
-    ObservedBy,
-    are_in_time,
-    rows_in_time,
-)
+from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, ObservedBy, are_in_time, rows_in_time
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
 from spectralgp.kernels.base import Positivity
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
-from spectralgp.signals import Signals, as_training
+from spectralgp.signals import Signals, as_training, read_in
 from spectralgp.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
@@ -122,6 +113,19 @@ class Task:
     def variance(self) -> float:
         """Variance of the signals; one where they are all the same."""
         return self.typical_variance or self.signals.variance or 1.0
+
+    @cached_property
+    def centred_at(self) -> Array:
+        """Nodes, one row per level, whose centre was taken from the signals: equation (19e); none if nothing was."""
+        seen, signals = self.signals.observed.any(axis=0), self.signals
+        center = signals.centred_by if self.observed_by is None and self.carried is None else None
+        return np.eye(seen.size)[seen] if center == "node" else np.ones((int(center is not None), seen.size))
+
+    def recentred(self, level: Array) -> Task:
+        """The task with another centre: a level per node, in the spread of the signals, above their own."""
+        units = self.signals.units
+        moved = replace(units, offset=units.offset + units.spread * level)
+        return replace(self, signals=read_in(moved, units.restore(self.signals.as_observed), self.signals.centred_by))
 
     @property
     def is_complete(self) -> bool:

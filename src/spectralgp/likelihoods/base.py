@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import ClassVar, Self
 
@@ -13,7 +14,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from spectralgp._basics.checks import Array, Mask, as_positive
+from spectralgp._basics.checks import Array, Mask, as_positive, check_derivative
 
 POINTS, DENSITY_POINTS = 20, 40  # of Gauss-Hermite quadratures of expectations, and of densities and distributions
 LARGEST_LOG = 600.0  # whose exponential is still a number
@@ -21,8 +22,10 @@ QUANTILE_STEPS = 100  # of doubling and halving
 QUANTILE_TOLERANCE = 1e-10  # relative, of values that are not whole numbers
 PARAMETER_TOLERANCE = 1e-4  # of the logarithm of a parameter that is learnt
 PARAMETER_STEP = 1.0  # of that logarithm, at most, from sites that will change with it
+N_CHECKED = 5  # values at which a likelihood of one's own is compared with differences
 DIFFERENCE = 1e-2  # of that logarithm, for slopes and curvatures
 
+BESIDE = ("exposure", "trials", "noise_variance", "weights", "covariates")  # arguments of methods, beside values
 Terms = tuple[Array, Array, Array]
 """Log densities, slopes and curvatures, one per entry."""
 Ranges = dict[str, tuple[float, float, float]]
@@ -43,6 +46,29 @@ def expectation(function: Callable[[Array], Array], mean: Array, variance: Array
     for point, weight in zip(*RULES[n_points], strict=True):
         total = total + weight * function(mean + point * std)
     return total
+
+
+def quantile_of(
+    distribution: Callable[[Array], Array], probability: float, centre: Array, reach: Array, is_discrete: bool = False
+) -> Array:
+    """The least values at which a distribution reaches a probability, entry by entry, by bisection about a centre."""
+    least = 1.0 if is_discrete else QUANTILE_TOLERANCE * np.abs(centre)  # whatever the units
+    reach = np.maximum(np.where(np.isfinite(reach), reach, np.abs(centre)), least)
+    low, high = centre - reach, centre + reach
+    for _ in range(QUANTILE_STEPS):
+        short, over = ~(distribution(high) >= probability), distribution(low) >= probability
+        if not (short.any() or over.any()):
+            break
+        reach = 2 * reach
+        low, high = np.where(over, low - reach, low), np.where(short, high + reach, high)
+    for _ in range(QUANTILE_STEPS):
+        apart = 0.5 if is_discrete else QUANTILE_TOLERANCE * np.maximum(reach, np.abs(high))
+        if np.all(high - low <= apart):
+            break
+        middle = 0.5 * (low + high)
+        enough = distribution(middle) >= probability
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.floor(high) if is_discrete else high
 
 
 @dataclass(frozen=True)
@@ -105,9 +131,32 @@ class Likelihood(ABC):
     def rough_latent(self, values: Array, beside: Array) -> Array:
         """A latent signal that would make values likely, roughly: for the scale of the latent signals."""
 
+    @property
+    def first_variance(self) -> float:
+        """Largest latent variance that a search of sites begins with, where the log density is still concave."""
+        return 1.0
+
+    def rough_level(self, values: Array, beside: Array) -> float:
+        """Latent level that would make all values together likely, roughly: the centre of an intercept's prior."""
+        if self.is_discrete:  # of which single ones say little
+            values, beside = np.sum(values, keepdims=True), np.sum(beside, keepdims=True)
+        return float(np.mean(self.rough_latent(values, beside)))
+
     def conditions(self) -> Iterator[Condition]:
         """What values, and what stands beside them, must be."""
         yield from ()
+
+    def check_derivatives(self, values: Array, beside: Array) -> None:
+        """Refuse a class of one's own whose `at` does not return derivatives, by differences at a few values."""
+        if not type(self).__module__.startswith("spectralgp."):
+            values, beside, name = values[:N_CHECKED], beside[:N_CHECKED], f"{type(self).__name__}.at must return"
+            latent = self.rough_latent(values, beside) + 0.3 * (-1.0) ** np.arange(values.size)
+            places = [f"y = {y:g}, f = {f:g}" for y, f in zip(values, latent, strict=True)]
+            terms = partial(self.started().at, values, beside=beside)
+            check_derivative(f"{name} the slope of its log density", terms, latent, places)
+            check_derivative(
+                f"{name} minus the second derivative", lambda f: (-terms(f)[1], terms(f)[2]), latent, places
+            )
 
     # ----------------------------------------------------------------------------------------- own parameters
 
@@ -216,31 +265,6 @@ class Likelihood(ABC):
             lambda latent: self.distribution_at(values, latent, beside), mean, variance, n_points=DENSITY_POINTS
         )
         return np.clip(found, 0.0, 1.0)
-
-    def quantile(self, probability: float, mean: Array, variance: Array, beside: Array) -> Array:
-        """The least value that `probability` of them do not exceed, where ``f ~ N(mean, variance)``."""
-        centre = self.mean(mean, variance, beside)
-        reach = np.sqrt(self.variance(mean, variance, beside))
-        reach = np.maximum(np.where(np.isfinite(reach), reach, np.abs(centre)), 1.0 if self.is_discrete else 1e-12)
-
-        def exceeds(values: Array) -> Mask:
-            return self.distribution(values, mean, variance, beside) >= probability
-
-        low, high = centre - reach, centre + reach
-        for _ in range(QUANTILE_STEPS):
-            short, over = ~exceeds(high), exceeds(low)
-            if not (short.any() or over.any()):
-                break
-            reach = 2 * reach
-            low, high = np.where(over, low - reach, low), np.where(short, high + reach, high)
-        for _ in range(QUANTILE_STEPS):
-            apart = 0.5 if self.is_discrete else QUANTILE_TOLERANCE * np.maximum(reach, np.abs(high))
-            if np.all(high - low <= apart):
-                break
-            middle = 0.5 * (low + high)
-            enough = exceeds(middle)
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return np.floor(high) if self.is_discrete else high
 
     def randomised_pit(
         self, values: Array, mean: Array, variance: Array, beside: Array, random_state: np.random.Generator

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 from spectralgp._basics.checks import Array, as_option
 from spectralgp.likelihoods.base import LARGEST_LOG, Condition, Likelihood, Ranges, Terms
 
+LARGEST_EXPOSURE = 1e100  # and one over the smallest: rates are products with exponentials, which stay numbers
 ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
 
 
@@ -106,10 +107,7 @@ class StudentT(Likelihood):
 
     name: ClassVar[str] = "student_t"
     is_white_noise = True
-    parameters: ClassVar[Ranges] = {
-        "freedom": (2.1, 4.0, 100.0),
-        "scale": (1e-3, 0.3, 1e2),
-    }
+    parameters: ClassVar[Ranges] = {"freedom": (2.1, 4.0, 100.0), "scale": (1e-3, 0.3, 1e2)}
 
     freedom: float | None = None
     scale: float | None = None
@@ -128,6 +126,10 @@ class StudentT(Likelihood):
         slope = (freedom + 1) * missed / (total + square)
         curvature = (freedom + 1) * (total - square) / np.square(total + square)  # negative for outliers
         return -0.5 * (freedom + 1) * np.log1p(square / total), slope, curvature
+
+    @property
+    def first_variance(self) -> float:
+        return self._both[1] ** 2
 
     def constant(self, values: Array, beside: Array) -> Array:
         freedom, scale = self._both
@@ -173,9 +175,9 @@ class _Counts(Likelihood):
 
     def conditions(self) -> Iterator[Condition]:
         yield Condition(
-            lambda _, beside: (beside > 0) & np.isfinite(beside),
+            lambda _, beside: (beside >= 1 / LARGEST_EXPOSURE) & (beside <= LARGEST_EXPOSURE),
             "exposure",
-            "be finite and above 0 where a count was observed",
+            f"be finite and above 0 ({1 / LARGEST_EXPOSURE:g} to {LARGEST_EXPOSURE:g}) where a count was observed",
             "Leave out entries that were not exposed: NaN in Y.",
         )
         yield COUNTS

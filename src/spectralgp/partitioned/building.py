@@ -197,8 +197,7 @@ def building(
                 "Pass names=[str(name) for name in names]."
             )
     files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
-    found = home.iterdir() if home.is_dir() else [home] if home.exists() else []
-    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
+    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in _contents(home)):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
     if not request.overwrite:
         _require_unfinished(home)  # before anything is written there
@@ -226,6 +225,16 @@ def building(
         except (TypeError, ValueError):
             _clear(home)
             raise
+
+
+def _contents(folder: Path) -> list[Path]:
+    """Paths in a folder, by one question: another process may make the folder at any time."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return [folder]
 
 
 def _require_unfinished(folder: Path) -> None:

@@ -22,16 +22,7 @@ from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import report
 from spectralgp.graphs import Graph
-from spectralgp.graphs.points import (
-    Joining,
-    Plane,
-    Sphere,
-    as_points,
-    others_of,
-    symmetrized,
-    usual_bandwidth,
-    weigh,
-)
+from spectralgp.graphs.points import Joining, Plane, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import (
     EdgeNodes,
     as_coordinates,
@@ -61,9 +52,8 @@ def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> N
     chosen = as_partitioner(partitioner, coordinates is not None)
     given = ["graph", weights.data, weights.indices, weights.indptr, coordinates]
     with building(request, given, graph.n_nodes, graph.names, chosen) as build:
-        build.keep_partitioning(
-            lambda: cut_nodes(chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
-        )
+        cut = partial(cut_nodes, chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
+        build.keep_partitioning(cut)
         finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
 
 
@@ -114,9 +104,8 @@ def build_from_edges(
         coordinates = as_coordinates(coordinates, nodes.n_nodes)
     given = ["edges", blocks.fingerprint, coordinates]
     with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=blocks.n_blocks) as build:
-        build.keep_partitioning(
-            lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
-        )
+        cut = partial(cut_nodes, chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
+        build.keep_partitioning(cut)
         build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
         finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
 

@@ -198,6 +198,11 @@ class Signals:
         """Which values were observed, shape (n_signals, n_nodes)."""
         return np.broadcast_to(np.True_, self.shape) if self._observed is None else self._observed
 
+    @property
+    def centred_by(self) -> Center:
+        """What was subtracted, and is known as well as the signals tell: the mean of all values, or of each node."""
+        return getattr(self._read, "center", self._recentres)
+
     @cached_property
     def has_unseen_nodes(self) -> bool:
         """Whether nothing was observed at some node."""
@@ -228,11 +233,6 @@ class Signals:
         if self._observed is not None:
             return float(self.units.log_volume(self._observed))
         return -float(np.sum(self.units.log_density(np.zeros(self.shape[0]), self.shape[1])))
-
-    @property
-    def is_centred_by_node(self) -> bool:
-        """Whether each node's own mean was subtracted."""
-        return self._recentres == "node"
 
     @property
     def units(self) -> Units:
@@ -304,7 +304,7 @@ class Signals:
         observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
         return Signals(self._store, self._recentres, rows=self._rows[chosen], level=level, observed=observed)
 
-    def with_units(self, units: Units) -> Signals:
+    def with_units(self, units: Units, centred_by: Center = None) -> Signals:
         """The same values, in other units."""
         store, level = self._store, self._level
         if is_dask_array(store.source):  # a view's level is part of its units, so that it is taken out here
@@ -312,7 +312,7 @@ class Signals:
             store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
             return Signals(store, rows=self._rows, level=level)
         store = Store(self.values, units, store.rounding, prototype=store.prototype)
-        return Signals(store, observed=self._observed)
+        return Signals(store, centred_by, observed=self._observed)
 
     def scaled_by_signal(self, scales: Array) -> Signals:
         """The same signals, each divided by a scale of its own."""
@@ -340,8 +340,7 @@ class Signals:
 
     def transform(self, matrix: Array) -> Array:
         """The signals times a matrix (n_nodes, n); the last two products of all rows are remembered."""
-        if not self.is_complete:
-            raise self._incomplete("transformed")
+        self._require_complete("transformed")
         store = self._store
         product = next((known for other, known in store.transforms if other is matrix), None)
         if product is None:
@@ -352,8 +351,7 @@ class Signals:
 
     def columns(self, operator: Operator) -> Any:
         """The signals as columns of a block of an operator."""
-        if not self.is_complete:
-            raise self._incomplete("filtered")
+        self._require_complete("filtered")
         block = self._store.load(operator)
         is_whole = np.array_equal(self._rows, np.arange(self._store.source.shape[0]))
         chosen = block if is_whole else operator.chosen(block, self._rows)
@@ -363,8 +361,7 @@ class Signals:
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
         """``C_k`` of equation (24), shape (n_moments, n_signals, n_signals); expected ones of completed signals."""
-        if not self.is_complete:
-            raise self._incomplete("read on a spectrum")
+        self._require_complete("read on a spectrum")
         moments = self._of_view(self._store.moments(operator, n_moments))
         spread = self.spread_moments(operator, n_moments)
         return moments if spread is None else moments + spread
@@ -391,9 +388,10 @@ class Signals:
         for known in self._store.passes.values():
             known.release()
 
-    def _incomplete(self, verb: str) -> ValueError:
-        missing = f"{self.shape[0] * self.shape[1] - self.size} values that were not observed"
-        return ValueError(f"signals must be complete to be {verb}; got {missing}. Complete them first.")
+    def _require_complete(self, verb: str) -> None:
+        if not self.is_complete:
+            missing = f"{self.shape[0] * self.shape[1] - self.size} values that were not observed"
+            raise ValueError(f"signals must be complete to be {verb}; got {missing}. Complete them first.")
 
     def _of_view(self, products: Array) -> Array:
         """Products of the store's rows, along the last two axes, as those of the view's."""

@@ -103,7 +103,7 @@ def read_signals(
         shrunk = values / (largest if relative is None else largest * relative)
         total = float(np.vdot(shrunk, shrunk))
     spread = float(np.sqrt(total / (n_signals * n_nodes)))
-    divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
+    divisor = 1.0 if scale is None else largest * (spread if spread > ROUNDING else 1.0)
     level = np.zeros(n_signals + 1)
     level[-1] = -mean / divisor if center is None and relative is None else 0.0
     units = Units(reference, divisor, relative)
@@ -141,9 +141,9 @@ class ReadAs:
         return read_signals(values, self.center, self.scale, graph=self.graph)
 
 
-def read_in(units: Units, values: Array) -> Signals:
-    """Signals as they came in, in units that are known."""
-    return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units)
+def read_in(units: Units, values: Array, center: Center = None) -> Signals:
+    """Signals as they came in, in units that are known; `center` says where their offset is from."""
+    return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units, center)
 
 
 def expected_signals(mean: Array, deviations: Array) -> Signals:
@@ -179,9 +179,10 @@ def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str)
             logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
             relative = np.where(known, relative, np.exp(logs))
     offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
-    centred = (values - offset) / (largest if relative is None else largest * relative)
+    about = mean if center is None and relative is None else offset  # as complete signals are
+    centred = (values - about) / (largest if relative is None else largest * relative)
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
-    divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
+    divisor = 1.0 if scale is None else largest * (spread if spread > ROUNDING else 1.0)
     units = Units(offset, divisor, relative, offset_variance)
     return IncompleteState(units.apply(values), units, center == "node", how, precision).signals
 
@@ -336,7 +337,7 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
     units = replace(kept, offset=hosted(kept.offset), relative=relative)
     if not signals.is_complete:
         precision = np.dtype(signals.like.dtype).name
-        return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)
+        return IncompleteState(signals.values, units, signals.centred_by == "node", read_as, precision)
     source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
     scaled_by = hosted(store.offset), hosted(store.divisor), units, store.products, store.rounding
     return CompleteState(source, *scaled_by, signals._rows, signals._level, signals._recentres, read_as)

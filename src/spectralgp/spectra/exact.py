@@ -16,7 +16,7 @@ from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.signals import Signals
-from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.spectra.base import Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +193,6 @@ class Exact(SpectrumSettings):
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
         return self.of(graph, laplacian, scaled)
 
-    def on(self, device: str | None) -> Exact:
-        return self  # on the host, always
-
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
         return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
@@ -305,12 +302,6 @@ class ExactSpectrum(Spectrum):
         values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
         exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
         return exact, np.zeros(values.shape[0])
-
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
-        return Errors()
-
-    def refined(self) -> None:
-        return
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""

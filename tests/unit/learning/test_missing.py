@@ -529,7 +529,8 @@ def latent_task(likelihood, **settings) -> Task:
     values = rng.poisson(np.exp(SIGNALS[:5])).astype(float)
     values[rng.random(values.shape) < 0.2] = np.nan
     task = Task.of(GRAPH, RBF(1.0), INPUTS[:5], SIGNALS[:5], **settings)
-    observed_by = ObservedBy(likelihood, np.ones(values.shape), np.ones((1, *values.shape)))
+    ones = np.ones(values.shape)
+    observed_by = ObservedBy.of(likelihood, ones, ones[None], values, has_intercept=True)
     return dataclasses.replace(task, signals=read_signals(values), observed_by=observed_by)
 
 
@@ -619,6 +620,7 @@ def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatc
         observations=None,
         image=nothing[0],
         deviating=deviating,
+        field_factors=np.full((1, 5, N_NODES), 7.0),
         deviations=lambda most, _: asked.append(most) or nothing,
     )
     monkeypatch.setattr(LatentSignals, "_found", lambda *_: sites)
@@ -636,4 +638,5 @@ def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatc
     tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))
     assert large.tolerance_nats == max(0.1, 0.1 * large.task.spectrum.tolerance * large.signals.size)
     assert asked[3:] == [(64, None, tolerance), (64, "solutions", tolerance)]
-    np.testing.assert_allclose(found.deviations, 3.0 / 8.0)
+    np.testing.assert_allclose(found.deviations[:-1], 3.0 / 8.0)
+    np.testing.assert_allclose(found.deviations[-1], 7.0)  # of the fixed effects

@@ -193,7 +193,7 @@ class Conditioned:
     def __init__(self, name):
         self.name, self.task = name, SMALL
 
-    def condition(self, model):
+    def condition(self, model, task=None):
         return SimpleNamespace(prior=f"{model} of {self.name}, taught")
 
 

@@ -1,0 +1,85 @@
+"""Model files of the present format version, each with what its model predicts, for `data`.
+
+``python tests/version_files.py`` writes them. It is run while a version has not been released; after that its files are
+never written again, and a new version has models of its own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.gaussian_process.kernels import RBF
+
+from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial
+from spectralgp.files.container import FORMAT_VERSION
+
+DATA = Path(__file__).parent / "data"
+RING = Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
+
+
+def averaged_counts() -> tuple[Any, dict[str, Any]]:
+    """Counts few enough for an average over hyperparameters, and a signal after them, which makes weights unequal."""
+    rng = np.random.default_rng(7)
+    inputs, exposure = np.arange(3.0)[:, None], rng.uniform(1.0, 3.0, (3, 8))
+    covariates = rng.standard_normal((2, 3, 8))
+    rates = np.exp(0.5 + 0.4 * covariates[0] + 0.5 * np.sin(np.arange(8) / 2) + inputs / 4)
+    counts = rng.poisson(exposure * rates).astype(float)
+    counts[1, 5] = np.nan
+    first, last = (
+        {"exposure": exposure[rows], "covariates": {"slope": covariates[0, rows], "width": covariates[1, rows]}}
+        for rows in (slice(2), slice(2, 3))
+    )
+    model = GraphGPRegressor(RING, Polynomial(1), RBF(), likelihood="poisson").fit(inputs[:2], counts[:2], **first)
+    model = model.condition_on(inputs[2:], counts[2:], **last)
+    new = rng.standard_normal((2, 2, 8))
+    return model, {"inputs": inputs[:2] + 0.5, "slope": new[0], "width": new[1]}
+
+
+def exogenous() -> tuple[Any, dict[str, Any]]:
+    """A forecaster with named exogenous columns, by dates."""
+    rng = np.random.default_rng(8)
+    days = pd.date_range("2024-03-01", periods=43)
+    outside = pd.DataFrame(rng.standard_normal((43, 2)), days, ["rain", "heat"])
+    noise = np.zeros((40, 8))
+    for row in range(1, 40):
+        noise[row] = 0.7 * noise[row - 1] + rng.standard_normal(8)
+    rows = noise + outside.to_numpy()[:40] @ np.array([[2.0], [-1.0]])
+    model = GraphGPForecaster(RING, seasons=None).fit(pd.DataFrame(rows, days[:40]), outside[:40])
+    later = {"columns": np.array(outside.columns, dtype=str), "dates": days[40:].to_numpy()}
+    return model, {"inputs": 3, "exogenous": outside[40:].to_numpy(), **later}
+
+
+MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
+    "averaged-counts": averaged_counts,
+    "exogenous": exogenous,
+}
+
+
+def predicted(model: Any, asked: Any) -> tuple[Any, Any]:
+    """Means and standard deviations that a model of a file predicts for what stands beside it."""
+    if isinstance(model, GraphGPForecaster):
+        later = None
+        if "exogenous" in asked:
+            later = pd.DataFrame(asked["exogenous"], pd.DatetimeIndex(asked["dates"]), list(asked["columns"]))
+        return model.predict(int(asked["inputs"]), return_std=True, X=later)
+    inputs, names = asked["inputs"], getattr(model, "feature_names_in_", None)
+    inputs = inputs if names is None else pd.DataFrame(inputs, columns=names)
+    given = {"covariates": {name: asked[name] for name in ("slope", "width")}} if "slope" in asked else {}
+    return model.predict(inputs, return_std=True, include_noise=True, **given)
+
+
+def write() -> None:
+    """Write the files of the present version."""
+    for name, make in MODELS.items():
+        (model, asked), path = make(), DATA / f"version{FORMAT_VERSION}-{name}"
+        mean, std = predicted(model, asked)
+        model.save(path.with_suffix(".sgp"))
+        np.savez_compressed(path.with_suffix(".npz"), mean=np.asarray(mean), std=np.asarray(std), **asked)
+
+
+if __name__ == "__main__":
+    write()
