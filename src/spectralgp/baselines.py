@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 from scipy.stats import multivariate_normal
 from sklearn.covariance import LedoitWolf
 from sklearn.exceptions import ConvergenceWarning
@@ -27,15 +28,15 @@ from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning.hidden import hidden_like_holes
 from spectralgp.learning.time_order import time_order
-from spectralgp.scores import JUDGED_LEVELS, coverage, crps, log_density, observed_mean
+from spectralgp.scores import calibration_of, crps, log_density, observed_mean, pit
 
 PENALTIES = np.logspace(-3, 5, 17)
 N_FOLDS, N_ROUNDS = 5, 4
-N_RESIDUAL_FOLDS = 20  # of signals that are forecast from each other: a covariance that saw them is far too good
 FLOOR = 0.01  # least variance of a node, of the nodes' mean: with few signals some nodes have not moved yet
+N_RESIDUAL_FOLDS = 20  # of signals that are forecast from each other: a covariance that saw them is far too good
 SMALLEST_STD = 1e-6  # of the size of forecasts, where all residuals are zero
 PRIOR_COUNT = 5  # residuals of the pooled variance that each node of a filling starts with
-FEWEST_REGRESSED = 5  # signals of a node, below which ridge regression is its mean
+FEWEST_REGRESSED = 5  # signals of a node, below which ridge regression is its mean; of a variance of its own
 MOST_CORRELATED = 1_000  # nodes whose residuals have a covariance: it is a dense matrix
 MOST_PATTERNS = 500  # of holes in nodes, each of which takes a ridge regression of its own
 MOST_IMPUTED = 60  # columns that the iterative imputer regresses on all others, again and again
@@ -89,18 +90,10 @@ class NodeMeans(Baseline):
 
     def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
         means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
-        return with_residuals(means, signals - self._of_others(signals))
+        return with_residuals(means, signals - means_of_others(signals))
 
     def left_out(self, inputs: Array, signals: Array) -> Forecast:
-        means = self._of_others(signals)
-        return with_residuals_of_others(means, signals - means)
-
-    @staticmethod
-    def _of_others(signals: Array) -> Array:
-        known, sums = ~np.isnan(signals), np.nansum(signals, axis=0)
-        others = known.sum(axis=0) - known
-        level = np.nanmean(signals)  # of a node with no other value
-        return np.where(others > 0, (sums - np.nan_to_num(signals)) / np.maximum(others, 1), level)
+        return from_others(signals, lambda kept: means_of_others(signals[kept]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +110,7 @@ class NoChange(Baseline):
 
     def left_out(self, inputs: Array, signals: Array) -> Forecast:
         before = self.factor * inputs[:, self.columns]
-        return with_residuals_of_others(before, signals - before)
+        return from_others(signals, lambda kept: before[kept])
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,7 @@ class RidgeRegression(Baseline):
 
     def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
         means = np.tile(_node_means(signals), (len(new_inputs), 1))
-        residuals = signals - _node_means(signals)
+        residuals = signals - means_of_others(signals)
         for rows, nodes in _patterns(~np.isnan(signals)):
             if rows.size >= FEWEST_REGRESSED:
                 known, values = inputs[rows], signals[np.ix_(rows, nodes)]
@@ -145,16 +138,25 @@ class RidgeRegression(Baseline):
         return with_residuals(means, residuals, self.is_correlated)
 
     def left_out(self, inputs: Array, signals: Array) -> Forecast:
-        means = NodeMeans().left_out(inputs, signals).mean.copy()
+        regressed = []  # nodes, their signals, and the inputs and penalty of the regression
         for rows, nodes in _patterns(~np.isnan(signals)):
             if rows.size >= FEWEST_REGRESSED:
-                known, values = StandardScaler().fit_transform(inputs[rows]), signals[np.ix_(rows, nodes)]
-                penalty = RidgeCV(PENALTIES).fit(known, values).alpha_
-                vectors, sizes, _ = np.linalg.svd(known, full_matrices=False)
-                hat = (vectors * (sizes**2 / (sizes**2 + penalty))) @ vectors.T + 1 / rows.size
+                known = StandardScaler().fit_transform(inputs[rows])
+                penalty = RidgeCV(PENALTIES).fit(known, signals[np.ix_(rows, nodes)]).alpha_
+                regressed.append((nodes, rows, known, penalty))
+
+        def predict(kept: Indices) -> Array:
+            means = means_of_others(signals[kept])
+            for nodes, rows, known, penalty in regressed:
+                own = np.isin(rows, kept)
+                features, values = known[own] - known[own].mean(axis=0), signals[np.ix_(rows[own], nodes)]
+                vectors, sizes, _ = np.linalg.svd(features, full_matrices=False)
+                hat = (vectors * (sizes**2 / (sizes**2 + penalty))) @ vectors.T + 1 / len(values)
                 errors = (values - hat @ values) / (1 - np.diag(hat))[:, None]
-                means[np.ix_(rows, nodes)] = values - errors
-        return with_residuals_of_others(means, signals - means, self.is_correlated)
+                means[np.ix_(np.searchsorted(kept, rows[own]), nodes)] = values - errors
+            return means
+
+        return from_others(signals, predict, self.is_correlated)
 
 
 def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor: float | None = None) -> list[Baseline]:
@@ -176,29 +178,51 @@ def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor:
 
 
 def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) -> Forecast:
-    """A forecast with the variances of residuals, which are taken to be about zero, or with their covariance."""
+    """Predict with the variances of residuals about zero, or with their covariance.
+
+    Few signals give one variance to all nodes, with the 90% intervals of Student's t.
+    """
     n_signals, n_nodes = residuals.shape
-    squares = np.square(residuals)
-    is_whole = n_signals > 1 and 1 < n_nodes <= MOST_CORRELATED and bool(np.isfinite(squares).all() and squares.any())
+    squares, is_few = np.square(residuals), n_signals < FEWEST_REGRESSED
+    is_whole = not is_few and 1 < n_nodes <= MOST_CORRELATED and bool(np.isfinite(squares).all() and squares.any())
     if is_correlated and is_whole:
         covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
         std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
         return Forecast(mean, std, ((np.arange(len(mean)), covariance),))
     pooled = float(observed_mean(squares.ravel(), 0, 0.0))
     variances = observed_mean(squares, 0, pooled)
+    if is_few:
+        known = ~np.isnan(residuals)
+        freedom = max(int(known.sum() - (known.any(axis=0).sum() if n_signals > 1 else 1)), 1)
+        variances = np.full(n_nodes, pooled * float(stdtrit(freedom, 0.95) / ndtri(0.95)) ** 2)
     least = max(FLOOR * variances.mean(), float(np.mean((SMALLEST_STD * mean) ** 2)), float(np.finfo(float).tiny))
     return Forecast(mean, np.tile(np.sqrt(np.maximum(variances, least)), (len(mean), 1)))
 
 
-def with_residuals_of_others(mean: Array, residuals: Array, is_correlated: bool = True) -> Forecast:
-    """Forecasts of signals with residuals of their own, which are kept out: a signal has those of the other folds."""
-    std, covariances = np.empty(mean.shape), []
-    folds = KFold(min(N_RESIDUAL_FOLDS, len(mean)), shuffle=True, random_state=0)
-    for others, own in folds.split(mean):
-        part = with_residuals(mean[own], residuals[others], is_correlated)
+def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlated: bool = True) -> Forecast:
+    """Predict each signal from all others, as `predict` does among some; errors among others give it its variances."""
+    mean = predict(np.arange(len(signals)))
+    std, covariances = np.empty(signals.shape), []
+    for others, own in KFold(min(N_RESIDUAL_FOLDS, len(signals)), shuffle=True, random_state=0).split(signals):
+        part = with_residuals(mean[own], signals[others] - predict(others), is_correlated)
         std[own] = part.std
         covariances += [(own[rows], covariance) for rows, covariance in part.covariances]
     return Forecast(mean, std, tuple(covariances))
+
+
+def means_of_others(signals: Array) -> Array:
+    """Mean of each node over the other signals; of all their values where it has none there, and of none zero.
+
+    One signal has no others: its nodes differ from these means as two values differ that are spread as its nodes are.
+    """
+    known, values = ~np.isnan(signals), np.nan_to_num(signals)
+    own = (known, values) if len(signals) == 1 else (one.sum(axis=1, keepdims=True) for one in (known, values))
+    counts, sums = (one.sum() - without for one, without in zip((known, values), own, strict=True))
+    level = sums / np.maximum(counts, 1)
+    if len(signals) == 1:
+        return values + np.sqrt(2) * (level - values)
+    counts, sums = known.sum(axis=0) - known, values.sum(axis=0) - values
+    return np.where(counts > 0, sums / np.maximum(counts, 1), level)
 
 
 def _node_means(signals: Array) -> Array:
@@ -260,14 +284,14 @@ def residuals(
         for out in islice(hidden(holed, random_state), n_folds):
             completed = values(graph, inputs, np.where(out, np.nan, holed))
             found.append(np.where(out, holed - completed, np.nan))
-    return found or [holed - _node_means(holed)]  # where no hole can be moved
+    return found or [holed - means_of_others(holed)]  # where no hole can be moved
 
 
 def deviations(errors: Sequence[Array]) -> Array:
     """Standard deviation of each node: of its errors, with a few of the pooled variance of all nodes among them."""
     squares = np.concatenate(errors) ** 2
     counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
-    pooled = sums.sum() / counts.sum()
+    pooled = sums.sum() / max(counts.sum(), 1)
     return np.asarray(np.sqrt((sums + PRIOR_COUNT * pooled) / (counts + PRIOR_COUNT)))
 
 
@@ -366,11 +390,14 @@ class Performance:
     log_densities: Array
 
     @classmethod
-    def of(cls, name: str, observed: Array, mean: Array, std: Array, densities: Array | None = None) -> Performance:
-        """Of predictions; with the joint `densities` of signals if there are any, else by values one by one."""
+    def of(
+        cls, name: str, observed: Array, mean: Array, std: Array, densities: Any = None, pits: Any = None
+    ) -> Performance:
+        """Of predictions; with the joint `densities` of signals, else by value; coverage by `pits`, or normal ones."""
         known = ~np.isnan(observed)
         squares, ranked = np.where(known, np.square(observed - mean), np.nan), crps(observed, mean, std)
         by_value = log_density(observed, mean, std)
+        pits = pit(observed, mean, std) if pits is None else pits
         by_signal = observed_mean(by_value, 1) if densities is None else np.where(known.any(axis=1), densities, np.nan)
         return cls(
             name,
@@ -379,7 +406,7 @@ class Performance:
             float(np.nanmean(ranked)),
             float(np.nanmean(by_value if densities is None else by_signal)),
             densities is None,
-            {level: coverage(observed, mean, std, level) for level in JUDGED_LEVELS},
+            {level: one.value for level, one in calibration_of(pits).coverages.items()},
             observed_mean(squares, 1),
             observed_mean(ranked, 1),
             by_signal,

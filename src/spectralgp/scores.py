@@ -22,10 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import binom
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, as_positive, as_real_array, without_mask
 from spectralgp._basics.tables import as_table, frame_names, match_columns
+from spectralgp.likelihoods.base import BESIDE
 
 __all__ = [
     "coverage",
@@ -149,7 +151,17 @@ def observed_mean(values: Array, axis: int, otherwise: ArrayLike = np.nan) -> Ar
     return np.where(counts > 0, np.nansum(values, axis=axis) / np.maximum(counts, 1), otherwise)
 
 
-def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
+def _routed(scorer: Any) -> Any:
+    """Have scikit-learn's metadata routing pass on what stands beside the signals, where it is enabled."""
+    request = MetadataRequest(owner=scorer.__name__)
+    for name in BESIDE:
+        request.score.add_request(param=name, alias=True)
+    scorer.get_metadata_routing = lambda: request
+    return scorer
+
+
+@_routed
+def log_density_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
     """Mean log predictive density of a signal in nats; signals of which nothing was observed do not count.
 
     Examples
@@ -165,54 +177,62 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     >>> cross_val_score(model, X, Y, scoring=log_density_scorer, cv=2).shape
     (2,)
     """
-    model, inputs = _last_step(estimator, X)
+    model, inputs = _last_step(estimator, X, beside)
     Y = as_table(Y, "Y", names=getattr(model, "node_names_", None))
     values = as_real_array(_values(Y), "observed", None, allow_nan=True)
     _check_something(values)
     counted = ~np.isnan(values.reshape(values.shape[0], -1)).all(axis=1)
-    return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False))[counted]))
+    return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False, **beside))[counted]))
 
 
-def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
+@_routed
+def crps_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
     """Minus the mean `crps` over what was observed.
 
     A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
     """
-    return -float(np.nanmean(crps(*observed_and_predicted(estimator, X, Y))))
+    return -float(np.nanmean(crps(*observed_and_predicted(estimator, X, Y, **beside))))
 
 
-def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float:
+@_routed
+def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9, **beside: Any) -> float:
     """`coverage` of the predicted intervals, of which near `level` is better.
 
     It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a search
     choose by it: the widest intervals cover most. For another level use ``partial(coverage_scorer, level=0.5)``.
     """
-    return coverage(*observed_and_predicted(estimator, X, Y), level)
+    return coverage(*observed_and_predicted(estimator, X, Y, **beside), level)
 
 
-def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+def _last_step(estimator: Any, X: Any, beside: dict[str, Any]) -> tuple[Any, Any]:
     """The regressor itself, and its inputs, where a search or a pipeline is around it."""
     if hasattr(estimator, "best_estimator_"):
-        return _last_step(estimator.best_estimator_, X)
+        return _last_step(estimator.best_estimator_, X, beside)
     if isinstance(estimator, Pipeline):
-        return _last_step(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
+        return _last_step(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X, beside)
     if not hasattr(estimator, "log_predictive_density"):
         raise TypeError(
             "estimator must be a GraphGPRegressor, or a Pipeline or a search that ends in one; "
             f"got {type(estimator).__name__}. Use one of scikit-learn's scorers for other estimators."
         )
+    needed = getattr(estimator, "_needed_beside", None)
+    if needed is not None and beside.get(needed) is None:
+        raise ValueError(
+            f"{needed} must be given to score where it was given to fit; got None. Enable scikit-learn's metadata "
+            "routing and pass params, or call the scorer with it."
+        )
     return estimator, X
 
 
-def observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+def observed_and_predicted(estimator: Any, X: Any, Y: Any, **beside: Any) -> tuple[Any, Any, Any]:
     """Observed values with predicted means and deviations, noise included; columns of a table are matched by name."""
-    model, inputs = _last_step(estimator, X)
+    model, inputs = _last_step(estimator, X, beside)
     known = model.node_names_
     own = as_table(Y, "Y", names=known)
     values, names = _values(own), frame_names(own)
     plain = copy.copy(model).set_output(predict="numpy")
     inputs = np.empty((len(values), 0)) if inputs is None else inputs  # all alike without inputs
-    mean, std = plain.predict(inputs, return_std=True, include_noise=True)
+    mean, std = plain.predict(inputs, return_std=True, include_noise=True, **beside)
     return values if names is None or known is None else values[:, match_columns(names, known)], mean, std
 
 
@@ -321,9 +341,8 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
     known = transformed[~np.isnan(transformed)]
     n_values = known.size
     density, edges = np.histogram(known, n_bins, (0, 1), density=True)
-    lowest, highest = (
-        float(count) * n_bins / n_values for count in binom(n_values, 1 / n_bins).interval(BAND_PROBABILITY)
-    )
+    counts = binom(n_values, 1 / n_bins).interval(BAND_PROBABILITY)
+    lowest, highest = (float(count) * n_bins / n_values for count in counts)
     # a value lies in the central interval of a level if its PIT is within half the level of one half
     smallest_level = np.sort(np.abs(2 * known - 1))
     covered = np.searchsorted(smallest_level, LEVELS, side="right") / n_values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
 from sklearn.linear_model import RidgeCV
 
 from oracle import relative_error
@@ -49,7 +50,8 @@ def test_node_means_leave_a_signal_out_of_its_own():
 
 def test_deviations_are_root_mean_squares_of_residuals():
     """By node; of all values for a node without any, and never less than a tenth of the others'."""
-    residuals = np.array([[1.0, NAN, 2.0, 0.0], [3.0, NAN, NAN, 0.0]])
+    residuals = np.full((5, 4), NAN)
+    residuals[:2] = [[1.0, NAN, 2.0, 0.0], [3.0, NAN, NAN, 0.0]]
     found = baselines.with_residuals(np.zeros((3, 4)), residuals)
     variances = np.array([5.0, 14 / 5, 4.0, 0.0])
     variances[3] = 0.01 * variances.mean()
@@ -118,6 +120,92 @@ def test_deviations_of_a_signal_that_is_left_out_do_not_know_it():
     np.testing.assert_array_equal(calm.std[7], wild.std[7])
     assert (wild.std[8] > 10 * calm.std[8]).all() or (wild.std[9] > 10 * calm.std[9]).all()
     assert sorted(row for rows, _ in calm.covariances for row in rows) == list(range(30))
+
+
+def refitted(signals, row):
+    """Mean and deviation of each node from all signals but one, value by value.
+
+    Below five signals: errors of each value about the mean of its node in the others, pooled, with the 90% intervals
+    of Student's t. Where one signal is left: errors about the mean of its other nodes, of a difference of two values.
+    """
+    others = [signal for number, signal in enumerate(signals) if number != row]
+
+    def mean_of(rest, node, without=None):
+        own = [signal[node] for signal in rest if not np.isnan(signal[node])]
+        everywhere = [value for signal in rest for value in signal if not np.isnan(value)]
+        if not own and not everywhere:
+            everywhere = [value for place, value in enumerate(without) if place != node and not np.isnan(value)]
+        return np.mean(own or everywhere or [0.0])
+
+    errors = [
+        signal[node] - mean_of(others[:place] + others[place + 1 :], node, signal)
+        for place, signal in enumerate(others)
+        for node in range(len(signal))
+        if not np.isnan(signal[node])
+    ]
+    n_seen = len({node for signal in others for node in range(len(signal)) if not np.isnan(signal[node])})
+    freedom = max(len(errors) - (n_seen if len(others) > 1 else 1), 1)
+    deviation = (
+        np.sqrt((2 if len(others) == 1 else 1) * np.mean(np.square(errors)))
+        * student.ppf(0.95, freedom)
+        / norm.ppf(0.95)
+    )
+    return [mean_of(others, node) for node in range(len(signals[row]))], deviation
+
+
+@pytest.mark.parametrize("n_signals", [2, 3, 5])
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_node_means_left_out_are_those_of_a_refit_without_the_signal(n_signals, has_missing):
+    signals = 5 + np.random.default_rng(n_signals).standard_normal((n_signals, 4))
+    if has_missing:
+        signals[0, 1] = signals[-1, 2] = NAN
+    found = NodeMeans().left_out(np.empty((n_signals, 0)), signals)
+    for row in range(n_signals):
+        mean, deviation = refitted(signals, row)
+        assert relative_error(found.mean[row], np.array(mean)) < FORMULA
+        assert relative_error(found.std[row], np.full(4, deviation)) < FORMULA
+
+
+@pytest.mark.parametrize("n_signals", [2, 3, 5, 7, 24])
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("kind", ["node means", "ridge regression"])
+def test_no_baseline_knows_the_signal_that_it_leaves_out(n_signals, has_missing, kind, monkeypatch):
+    """Neither mean nor deviations of a signal change with it; settings, such as a penalty, are those of all signals."""
+    monkeypatch.setattr(baselines, "PENALTIES", np.array([2.0]))
+    rng = np.random.default_rng(n_signals)
+    inputs, signals = rng.standard_normal((n_signals, 2)), rng.standard_normal((n_signals, 3))
+    if has_missing:
+        signals[0, 1] = signals[-1, 2] = NAN
+    changed = signals.copy()
+    changed[1] = 1e3 * rng.standard_normal(3)
+    model = {"node means": NodeMeans(), "ridge regression": RidgeRegression()}[kind]
+    before, after = model.left_out(inputs, signals), model.left_out(inputs, changed)
+    assert relative_error(after.mean[1], before.mean[1]) < FORMULA
+    np.testing.assert_array_equal(after.std[1], before.std[1])
+
+
+@pytest.mark.parametrize("n_signals", [2, 3, 5])
+def test_node_means_cover_what_they_left_out(n_signals):
+    """Of independent values about one level, 300 draws of 10 nodes: by signals, within three standard errors."""
+    rng = np.random.default_rng(n_signals)
+    inside = []
+    for _ in range(300):
+        signals = rng.standard_normal((n_signals, 10))
+        found = NodeMeans().left_out(np.empty((n_signals, 0)), signals)
+        inside.append(coverage(signals, found.mean, found.std, 0.9))
+    share, error = np.mean(inside), np.std(inside, ddof=1) / np.sqrt(300)
+    assert 0.9 - 3 * error < share < 0.95  # wider than need be: each of the others is predicted from fewer
+
+
+def test_a_covariance_of_few_signals_can_be_inverted():
+    """Residuals of two signals about their mean are opposites, whose covariance has rank one."""
+    signals = np.random.default_rng(0).standard_normal((3, 5))
+    for found in (
+        NodeMeans().forecast(np.empty((2, 0)), signals[:2], np.empty((3, 0))),
+        NodeMeans().left_out(np.empty((3, 0)), signals),
+    ):
+        expected = norm.logpdf(signals, found.mean, found.std).sum(axis=1)
+        assert relative_error(found.log_density(signals), expected) < FORMULA
 
 
 def test_no_change_is_what_columns_hold_in_the_units_of_the_signals():
@@ -211,7 +299,7 @@ def test_runs_of_holes_are_moved_and_hidden_once_in_one_fold():
 def test_where_no_hole_can_be_moved_errors_are_those_of_means():
     whole = np.array([[1.0, 2.0], [3.0, 8.0]])
     (errors,) = baselines.residuals(lambda *_: whole, None, None, whole)
-    np.testing.assert_array_equal(errors, [[-1.0, -3.0], [1.0, 3.0]])
+    np.testing.assert_array_equal(errors, [[-2.0, -6.0], [2.0, 6.0]])  # of the other signal
 
 
 def test_the_slow_imputer_is_run_three_times(path, monkeypatch):

@@ -417,7 +417,7 @@ def test_biases_in_words():
     none = words.bias_words(share_of(errors, 0.0))
     side, size = "low" if errors.mean() > 0 else "high", abs(errors.mean())
     spread = f"(± {_error_of(errors):.2g})"
-    assert none == f"There is no bias to be seen: predictions are too {side} by {size:.2g} on average {spread}."
+    assert none == f"Predictions are too {side} by {size:.3g} on average {spread}, which may be chance."
     assert ["±" in words.bias_words(share_of(errors[:n], 0.0)) for n in (1, 2)] == [False, True]
 
 
@@ -551,6 +551,43 @@ def test_coverage_is_shown_with_its_standard_error(told):
     for level, found in told.calibration.coverages.items():
         row = rf">{level:.0%}</th><td>{found.value:.1%} ± {found.standard_error:.1%}</td>"
         assert re.search(row, page)
+
+
+def cells(page, name):
+    """Cells of the rows of that name, in the order of the tables."""
+    rows = re.findall(rf'<th scope="row">{re.escape(name)}</th>((?:<td>[^<]*</td>)+)', page)
+    return [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["complete", "missing", "counts", "held-out counts"])
+def test_the_figures_of_sentences_are_those_of_tables(kind, tmp_path):
+    """Of counts too, whose intervals are their own: means and deviations say another share."""
+    weights, X, Y = problem(20)
+    if kind == "missing":
+        Y[3, 2] = Y[7:10, 4] = np.nan
+    is_count = kind.endswith("counts")
+    Y = np.random.default_rng(0).poisson(np.exp(0.5 * Y - 1)).astype(float) if is_count else Y
+    model = GraphGPRegressor(Graph(weights), Polynomial(1), likelihood="poisson" if is_count else "gaussian")
+    model.fit(X[:14], Y[:14])
+    new = (X[14:], Y[14:]) if kind == "held-out counts" else ()
+    page = model.report(tmp_path / "report.html", *new).read_text(encoding="utf-8")
+    inside = re.search(r"<li>([\d%, andlesmor]+) of \d+ values lie inside their intervals of 50%, 80% and 90%", page)
+    ours = cells(page, "learnt model")[0]
+    of_levels = [cells(page, level)[0][0].split()[0] for level in ("50%", "80%", "90%")]
+    assert ours[3:] == of_levels
+    assert inside[1] == words.listing([words.percent(float(one[:-1]) / 100) for one in of_levels])
+    off = float(re.search(r"typically off by ([\d.e+-]+) \(root", page)[1])
+    assert off == float(f"{float(ours[0]):.3g}") == float(f"{float(cells(page, 'root mean square error')[0][0]):.3g}")
+    (drawn,) = (one for one in data_of(page)["figures"]["scatter-plot"]["data"] if one["name"].startswith("inside"))
+    shown = len(drawn["text"]) / int(cells(page, "values predicted")[0][0])
+    assert f"{shown:.1%}" == of_levels[2]
+    normal = [f"{coverage(*_left_out(model, Y[:14]), level):.1%}" for level in (0.5, 0.8, 0.9)]
+    assert (normal == of_levels) == (not is_count)
+
+
+def _left_out(model, Y):
+    left = model.leave_one_out("signal")
+    return Y, left.mean, left.std
 
 
 def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):

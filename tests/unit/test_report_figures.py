@@ -93,7 +93,7 @@ def test_of_many_points_some_are_drawn(monkeypatch):
         drawn = [pair for trace in traces for pair in zip(trace.x, trace.y, strict=True)]
         assert len({text for trace in traces for text in trace.text}) == len(drawn) == n_drawn
         assert set(drawn) <= pairs
-    none = dataclasses.replace(predictions(), observed=np.full((3, 3), NAN))
+    none = dataclasses.replace(predictions(), observed=np.full((3, 3), NAN), pit=np.full((3, 3), NAN))
     assert list(figures._scatter(none, ("u", "v", "w"), NODES).data[2].x) == [0.0, 1.0]
 
 

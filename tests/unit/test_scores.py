@@ -36,6 +36,8 @@ from spectralgp.scores import (
 )
 from tolerances import EXACT, FORMULA, OPTIMUM, STANDARD_ERRORS
 
+pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
+
 
 @pytest.fixture
 def predictions():

@@ -115,9 +115,9 @@ def plot_filter(
         ax.vlines(ticks, bottom, bottom + 0.025, color="0.35", linewidth=0.7, transform=ax.get_xaxis_transform())
     lowest = min(float(np.min(curve.response)) for curve in curves)
     ax.set_ylim(min(0.0, lowest) - 0.09 * top, 1.08 * top if top > 0 else None)  # room for the ticks of two Laplacians
-    ax.set_xlabel("eigenvalue / largest eigenvalue" if relative else f"eigenvalue λ of the {curves[0].laplacian}")
+    across = "eigenvalue / largest eigenvalue" if relative else f"eigenvalue λ of the {curves[0].laplacian}"
     symbol = f"filter {NAMES[kinds[0]][-1]}(λ)" if len(kinds) == 1 else "filter"
-    ax.set_ylabel(f"{symbol}, largest value 1" if normalize else symbol)
+    ax.set(xlabel=across, ylabel=f"{symbol}, largest value 1" if normalize else symbol)
     if labels is not None or isinstance(fits, Mapping) or len(curves) > 1:
         legend(ax)
     return ax

@@ -92,8 +92,7 @@ def plot_forecast(
     along.use(ax)
     ax.margins(x=0.02)
     style.legend_above(ax)
-    ax.set_xlabel(along.label)
-    ax.set_ylabel(title if ylabel is None else ylabel)
+    ax.set(xlabel=along.label, ylabel=title if ylabel is None else ylabel)
     return ax
 
 
@@ -130,9 +129,8 @@ def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes
         look = style.curve_look(place)
         ax.fill_between(one.frequencies, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
         ax.plot(one.frequencies, one.values, label=one.name, **look)
-    ax.set_yscale("log")
-    ax.set_xlabel("frequency (eigenvalue of the Laplacian)")
-    ax.set_ylabel("time scale in steps" if which == "rate" else "power, in units of nodes")
+    shown = "time scale in steps" if which == "rate" else "power, in units of nodes"
+    ax.set(yscale="log", xlabel="frequency (eigenvalue of the Laplacian)", ylabel=shown)
     style.legend_above(ax)
     return ax
 
@@ -157,16 +155,14 @@ def plot_backtest(
         ax.axhspan(*GOOD_COVERAGE, color="0.9", linewidth=0, label="as wide as it should be")
         ax.axhline(0.9, color="0.5", linewidth=0.8)
         ax.plot(backtest.horizons, backtest.coverage, "o-", color=BLUE, label="model")
-        ax.set_ylim(min(0.7, float(np.nanmin(backtest.coverage)) - 0.05), 1.0)
-        ax.set_ylabel("share of values in their 90% interval")
+        lowest = min(0.7, float(np.nanmin(backtest.coverage)) - 0.05)
+        ax.set(ylim=(lowest, 1.0), ylabel="share of values in their 90% interval")
     else:
         for place, (name, values) in enumerate(getattr(backtest, what).items()):
             ax.plot(backtest.horizons, values, marker="o", label=name, **style.curve_look(place))
-        ax.set_ylim(bottom=0.0)
-        ax.set_ylabel("root mean squared error" if what == "rmse" else "CRPS")
-    ax.set_xscale("log")
+        ax.set(ylim=(0.0, None), ylabel="root mean squared error" if what == "rmse" else "CRPS")
+    ax.set(xscale="log", xlabel="steps ahead")
     ax.set_xticks(backtest.horizons, [str(one) for one in backtest.horizons.tolist()])
     ax.minorticks_off()
-    ax.set_xlabel("steps ahead")
     style.legend_above(ax)
     return ax

@@ -188,8 +188,7 @@ def plot_filled(
     else:
         index = frame_index(observed)
         shown = style.name_of(index, "signal") + style.write_names(ax, places, [str(item) for item in index])
-    ax.set_xlabel(shown if xlabel is None else xlabel)
-    ax.set_ylabel(title if ylabel is None else ylabel)
+    ax.set(xlabel=shown if xlabel is None else xlabel, ylabel=title if ylabel is None else ylabel)
     return ax
 
 
@@ -294,10 +293,8 @@ def _draw_histogram(ax: Axes, found: Calibration) -> None:
     label = f"{BAND_PROBABILITY:.0%} of calibrated, if independent"
     ax.axhspan(*band, color="0.3", alpha=0.3, linewidth=0, label=label)
     ax.axhline(1, color="black", linestyle="--", linewidth=1.2, label="calibrated")
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1.3 * max(density.max(), band[1]))  # with room for the legend
-    ax.set_xlabel("predicted probability of a lower value (PIT)")
-    ax.set_ylabel("density of observed values")
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * max(density.max(), band[1])))  # with room for the legend
+    ax.set(xlabel="predicted probability of a lower value (PIT)", ylabel="density of observed values")
     ax.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
 
 
@@ -308,10 +305,7 @@ def _draw_coverage(ax: Axes, found: Calibration) -> None:
     ax.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1.2)
     label = f"observed ({found.covered_at(0.9):.0%} in 90% intervals)"
     ax.plot(LEVELS, found.covered, color=BLUE, linewidth=2, label=label)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="share of observed values inside")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_xlabel("probability of the interval")
-    ax.set_ylabel("share of observed values inside")
     ax.legend(loc="best", frameon=False, fontsize="small")

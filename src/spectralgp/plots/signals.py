@@ -129,9 +129,8 @@ def plot_signal(
 
 def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
     """One value per node, in the order of the nodes."""
-    values = as_real_array(
-        signal, name, ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, allow_nan=True, remedy="Pass one signal."
-    )
+    sizes, remedy = {"n_nodes": graph.n_nodes}, "Pass one signal."
+    values = as_real_array(signal, name, ("n_nodes",), sizes=sizes, allow_nan=True, remedy=remedy)
     index = series_index(signal)
     if index is None or is_range(index):
         return values

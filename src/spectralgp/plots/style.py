@@ -10,6 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.colours import COLOURS as COLOURS
+from spectralgp._basics.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +78,7 @@ class Positions:
         if not self.are_dates:
             use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
             return
-        dates = _matplotlib_dates()
+        dates = require("matplotlib.dates", "plots", "to draw dates")
         ax.xaxis_date(self.zone)  # so that dates can be added to the axes
         locator = dates.AutoDateLocator(tz=self.zone)
         ax.xaxis.set_major_locator(locator)
@@ -118,14 +119,8 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
             "positions must all have a time zone or none; got both. "
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
-    return _matplotlib_dates().date2num(array), zones[0] if zones else None
-
-
-def _matplotlib_dates() -> Any:
-    """Matplotlib's module, whose functions have no types."""
-    import matplotlib.dates
-
-    return matplotlib.dates
+    places = require("matplotlib.dates", "plots", "to draw dates").date2num(array)
+    return places, zones[0] if zones else None
 
 
 def use_whole_numbers(ax: Axes, whole: bool = True) -> None:

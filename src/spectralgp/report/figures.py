@@ -442,10 +442,10 @@ def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np
         kept = np.sort(np.random.default_rng(0).choice(rows.size, MAX_POINTS, replace=False))
         rows, columns = rows[kept], columns[kept]
     places = rows, nodes[columns]
-    observed, mean, std = predictions.observed[places], predictions.mean[places], predictions.std[places]
+    observed, mean = predictions.observed[places], predictions.mean[places]
     pairs = ((names[node], predictions.labels[row]) for row, node in zip(*places, strict=True))
     texts = np.array([f"{hover_text(name)}, {hover_text(label)}" for name, label in pairs], dtype=object)
-    inside = np.abs(observed - mean) <= interval_half_width(std, 0.9)
+    inside = np.abs(2 * predictions.transformed[places] - 1) <= 0.9
     styles = {
         "inside its 90% interval": (inside, {"size": 5, "opacity": 0.6, "color": BLUE}),
         "outside": (~inside, {"size": 6, "opacity": 0.8, "symbol": "diamond", "color": ORANGE}),
@@ -463,9 +463,7 @@ def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np
         )
     values = np.concatenate([observed, mean])
     ends = [float(values.min()), float(values.max())] if values.size else [0.0, 1.0]  # nothing observed where drawn
-    return figure.add_scatter(
-        x=ends, y=ends, mode="lines", name="observed = predicted", hoverinfo="skip", line=DIAGONAL
-    )
+    return figure.add_scatter(x=ends, y=ends, **(CALIBRATED | {"name": "observed = predicted"}))
 
 
 def _coverage(found: Calibration) -> Any:

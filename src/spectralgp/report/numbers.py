@@ -17,7 +17,7 @@ from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import FittedModels, Tried
 from spectralgp.report.shapes import FilterShape
-from spectralgp.scores import Calibration, Share, calibration_of, share_of
+from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 
 if TYPE_CHECKING:
     from spectralgp.baselines import Performance
@@ -101,6 +101,11 @@ class Predictions:
     filled: Filled | None = None  # what was not observed, given the rest of its signal too; None where it is not known
     pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
     first: int = 0  # signal that is shown at first
+
+    @property
+    def transformed(self) -> Array:
+        """Probability integral transforms: what intervals, in sentences, tables and figures, are told by."""
+        return scores.pit(self.observed, self.mean, self.std) if self.pit is None else self.pit
 
 
 @dataclass(frozen=True)
@@ -212,31 +217,31 @@ def gather(
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
     plain = next((part for _, part in model.posterior_.parts if part.transformation is None), heaviest)
+    seen, new = (_features(plain, len(training)), training), None
     if held_out is not None:
         predictions = _new_predictions(graph, heaviest, held_out, training)
+        new = _features(plain, len(held_out.observed), held_out.inputs), held_out.observed
     elif len(training):
         predictions = _training_predictions(model.posterior_, heaviest, training, tuple(labels))
     else:
         raise ValueError(
             "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
         )
-    compared = (predictions.observed, predictions.mean, predictions.std)
-    seen, new = (_features(plain, len(training)), training), None
-    if held_out is not None:
-        new = _features(plain, len(held_out.observed), held_out.inputs), held_out.observed
     columns = None if plain.prior.input_kernel.is_pairwise else columns
     found_forecasts = _forecasts(seen, new, predictions, columns, learnt.order)
     is_lagged = any(one.name == "no change" for one in found_forecasts)
+    fitted = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
+    members = (Member(one.described, weight, fit) for one, weight, fit in fitted)
     return Numbers(
         graph=graph,
         names=tuple(names),
         counts=_counts(heaviest.inputs, training, n_empty),
         bands=_bands(model, heaviest),
         predictions=predictions,
-        scores=_scores(*compared),
-        calibration=calibration_of(scores.pit(*compared) if predictions.pit is None else predictions.pit),
+        scores=_scores(predictions.observed, predictions.mean, predictions.std),
+        calibration=calibration_of(predictions.transformed),
         variance=_variance(model.posterior_, heaviest, predictions),
-        members=_members(learnt),
+        members=tuple(sorted(members, key=lambda one: -one.weight)),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=learnt.n_stand_ins,
         has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
@@ -266,8 +271,8 @@ def _forecasts(
         return ()
     from spectralgp.baselines import Performance, baselines_of, forecasts
 
-    compared = (predictions.observed, predictions.mean, predictions.std, predictions.log_density)
-    found = baselines_of(*seen, columns, None if order is None else order.factor)
+    ours, found = predictions, baselines_of(*seen, columns, None if order is None else order.factor)
+    compared = (ours.observed, ours.mean, ours.std, ours.log_density, ours.transformed)
     return (Performance.of(OURS, *compared), *forecasts(found, seen, new))
 
 
@@ -350,7 +355,7 @@ def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, trainin
     mean, std, density = (_host_array(one) for one in (at.mean, at.std(include_noise=True), densities))
     filled = _filled(heaviest, observed, lambda: at.given(observed))
     pit, labels = at.transforms(observed, np.random.default_rng(0)), tuple(new.labels)
-    return Predictions("held out", labels, observed, mean, std, density, _mean_by_node(training), filled, pit)
+    return Predictions("held out", labels, observed, mean, std, density, observed_mean(training, 0), filled, pit)
 
 
 def _training_predictions(
@@ -360,7 +365,7 @@ def _training_predictions(
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
-        return Predictions("fitted", labels, training, mean, std, None, _mean_by_node(training))
+        return Predictions("fitted", labels, training, mean, std, None, observed_mean(training, 0))
     left = leave_one_out(posterior)
     known = np.isfinite(training)
     values = np.where(known, training, 0.0)
@@ -433,16 +438,9 @@ def _scores(observed: Array, mean: Array, std: Array) -> Scores:
         crps=float(np.nanmean(scores.crps(observed, mean, std))),
         log_density=scores.mean_log_density(observed, mean, std),
         bias=share_of(observed - mean, 0.0),
-        node_errors=np.sqrt(_mean_by_node(np.square(observed - mean))),
-        node_biases=_mean_by_node(observed - mean),
+        node_errors=np.sqrt(observed_mean(np.square(observed - mean), 0)),
+        node_biases=observed_mean(observed - mean, 0),
     )
-
-
-def _mean_by_node(values: Array) -> Array:
-    """Means over what was observed; NaN for a node of which nothing was."""
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def _powers(heaviest: Posterior) -> tuple[Array, Array]:
@@ -475,9 +473,3 @@ def _explained(predictions: Predictions, mean: Array) -> float | None:
     known = np.isfinite(observed) & np.isfinite(baseline)
     total = float(np.sum(np.square((observed - baseline)[known])))
     return 1 - float(np.sum(np.square((observed - mean)[known]))) / total if total > 0 else None
-
-
-def _members(learnt: FittedModels) -> tuple[Member, ...]:
-    found = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
-    members = (Member(one.described, weight, fit) for one, weight, fit in found)
-    return tuple(sorted(members, key=lambda one: -one.weight))

@@ -9,14 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import Array
-from spectralgp.forecasting.backtests import (
-    PERSISTENCE,
-    SEASONAL,
-    Backtest,
-    coverage_words,
-    rival_words,
-    steps_ahead,
-)
+from spectralgp.forecasting.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.forecasting.model import SeriesModel
 from spectralgp.graphs import Graph
 from spectralgp.report.numbers import Filled, Predictions
@@ -82,11 +75,9 @@ def forecast_predictions(
 
 def overview(numbers: SeriesNumbers) -> str:
     """How much there is, in one sentence."""
-    graph, last = numbers.graph, numbers.predictions.labels[-1]
+    graph, model, last = numbers.graph, numbers.model, numbers.predictions.labels[-1]
     n_steps = len(numbers.predictions.labels) - numbers.predictions.first
-    sizes = (
-        f"{count(numbers.model.n_steps, 'row')} of {count(graph.n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
-    )
+    sizes = f"{count(model.n_steps, 'row')} of {count(graph.n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
     return f"{sizes}; a forecast of {count(n_steps, 'step')}, up to {last}."
 
 
@@ -153,19 +144,15 @@ def watch_outs(numbers: SeriesNumbers) -> list[str]:
     notes = [capitalised(f"{note}.") for note in numbers.model.notes]
     found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
     fits = [(one.name, one.fit) for one in numbers.model.stack.members if one.fit is not None]
-    return [
-        *notes,
-        *found,
-        *(f"The fit of {name} did not converge: {fit.detail}." for name, fit in fits if not fit.converged),
-    ]
+    failed = [f"The fit of {name} did not converge: {fit.detail}." for name, fit in fits if not fit.converged]
+    return [*notes, *found, *failed]
 
 
 def neighbour_words(numbers: SeriesNumbers) -> list[str]:
     """How much the graph has to do with the forecasts, and how long patterns last."""
     stack, said = numbers.model.stack, []
-    on_graph = float(
-        sum(weight for weight, one in zip(stack.weights, stack.members, strict=True) if one.fit is not None)
-    )
+    members = zip(stack.weights, stack.members, strict=True)
+    on_graph = float(sum(weight for weight, one in members if one.fit is not None))
     if on_graph > 0:
         alone = f"; {percent(1 - on_graph)} go to nodes on their own" if on_graph < 1 else ""
         said.append(

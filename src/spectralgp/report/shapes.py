@@ -25,10 +25,7 @@ MEANINGS: dict[Kind, tuple[str, str]] = {
     "flat": ("flat: nodes are on their own", "patterns of every scale carry over alike"),
     "low-pass": ("low-pass: neighbours are alike", "smooth patterns carry over most"),
     "high-pass": ("high-pass: neighbours are opposed", "rough patterns carry over most"),
-    "band-pass": (
-        "band-pass: patterns of a middle scale stand out",
-        "patterns of a middle scale carry over most",
-    ),
+    "band-pass": ("band-pass: patterns of a middle scale stand out", "patterns of a middle scale carry over most"),
     "band-stop": (
         "band-stop: smooth patterns and rough ones stand out, those between are weak",
         "smooth patterns and rough ones carry over most",
@@ -82,9 +79,8 @@ class FilterShape:
         *before, (_, last) = self.turns
         if not before:
             return f"{last:.3g} at the one frequency"
-        return ", ".join(
-            [*(f"{value:.3g} at frequency {at:.2g}" for at, value in before), f"{last:.3g} at the highest"]
-        )
+        listed = [f"{value:.3g} at frequency {at:.2g}" for at, value in before]
+        return ", ".join([*listed, f"{last:.3g} at the highest"])
 
 
 def shape_of(modes: Modes, values: Array, draws: Array | None = None) -> FilterShape:

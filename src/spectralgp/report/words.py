@@ -150,9 +150,8 @@ def bias_words(bias: Share) -> str:
     """How far predictions are from what was observed on average."""
     side = "low" if bias.value > 0 else "high"
     error = "" if bias.n_signals < 2 else f" (± {bias.standard_error:.2g})"
-    if bias.is_off():
-        return f"Predictions are too {side} by {abs(bias.value):.3g} on average{error}."
-    return f"There is no bias to be seen: predictions are too {side} by {abs(bias.value):.2g} on average{error}."
+    chance = "" if bias.is_off() else ", which may be chance"
+    return f"Predictions are too {side} by {abs(bias.value):.3g} on average{error}{chance}."
 
 
 def worst_first(errors: Array) -> list[int]:
