@@ -40,7 +40,7 @@ from spectralgp import (
     load,
     plots,
 )
-from spectralgp.baselines import Performance, RidgeRegression, hidden_at_once
+from spectralgp.baselines import NodeMeans, Performance, RidgeRegression, hidden_at_once
 from spectralgp.cli import answers, files, learning, pictures
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_json
@@ -445,6 +445,16 @@ def test_a_model_of_signals_takes_in_rows_that_it_does_not_know(fitted):
     )
 
 
+def test_a_lag_over_missing_rows_is_noted(folder):
+    incomes("incomes").drop(index=[1970, 1971, 1975]).to_csv("gaps.csv")
+    result = run(*FIT, "--signals", "gaps.csv", "--inputs", "lag:1", "--out", "model.sgp")
+    note = (
+        "note: lag:1 counts rows, whatever their times: 1972 is taken to follow 1969 as any row does the one before (2 "
+    )
+    assert note in result.stderr
+    assert "note: lag" not in run(*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:1", "--out", "m.sgp").stderr
+
+
 def test_a_lag_of_times_that_go_back_names_the_rows(folder):
     incomes("incomes").iloc[[0, 2, 1, 3]].to_csv("mixed.csv")
     message = refused(*FIT, "--signals", "mixed.csv", "--inputs", "lag:1", "--out", "model.sgp")
@@ -538,14 +548,18 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
     assert re.search(rf"{ours} +12.3 +- +", said)
 
 
-def test_signals_must_be_left_to_learn_from(folder, monkeypatch):
-    monkeypatch.setattr(learning, "_baselines", lambda training, new: [])
-    incomes("incomes")[:3].to_csv("few.csv")
+def test_signals_must_be_left_to_learn_from(folder):
+    few = incomes("incomes")[:3]
+    few.to_csv("few.csv")
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "few.csv", "--kernels", "identity"]
     said = refused(*arguments, "--held-out", "0.6")
     assert said == "few.csv must have at least 2 signals beside those held out, 2; got 3. Add rows."
     answer = json.loads(answered(*arguments, "--held-out", "0.01", "--json"))
     assert (answer["n_signals"], answer["n_held_out"]) == (2, 1)
+    (means,) = answer["baselines"]
+    assert means["rmse"] == pytest.approx(np.sqrt(np.mean((few[2:].to_numpy() - few[:2].mean().to_numpy()) ** 2)))
+    found = NodeMeans().forecast(np.empty((2, 0)), few[:2].to_numpy(), np.empty((1, 0)))
+    assert means["held_out"] == pytest.approx(found.log_density(few[2:].to_numpy())[0])
 
 
 def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):

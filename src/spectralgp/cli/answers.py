@@ -18,15 +18,7 @@ from spectralgp.cli import files
 from spectralgp.cli.app import print_json, say, to_be_written
 from spectralgp.cli.commands import Impute, Predict, Report, Score
 from spectralgp.files.inputs import inputs_from_file, time_inputs
-from spectralgp.files.tables import (
-    Dialect,
-    as_long,
-    index_of,
-    read_table,
-    side_by_side,
-    with_intervals,
-    write_tables,
-)
+from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, observed_and_predicted
 
@@ -125,8 +117,9 @@ def impute(asked: Impute) -> None:
     _check_out(asked)
     fitted = files.as_signals(load(asked.model), asked.model)
     data = files.data_of(asked, fitted, asked.signals)
+    beside = files.beside_of(asked, fitted.graph_, data.signals.index)
     with files.naming(asked.signals):
-        values, deviation = fitted.impute(data.inputs, data.signals)
+        values, deviation = fitted.impute(data.inputs, data.signals, **beside)
     n_filled = int(data.signals.isna().to_numpy().sum())
     dialect = files.dialect_for(asked, asked.signals)
     _answer(asked, values, deviation, dialect, f"Filled in {n_filled} cells of", (), n_filled=n_filled)
@@ -136,10 +129,11 @@ def score(asked: Score) -> None:
     """Score predictions, each signal taken alone."""
     fitted, level = files.as_signals(load(asked.model), asked.model), asked.level
     data = files.data_of(asked, fitted, asked.signals)
+    beside = files.beside_of(asked, fitted.graph_, data.signals.index)
     with files.naming(asked.signals):
         n_seen, n_signals = int(np.sum(fitted.has_seen(data.inputs, data.signals))), len(data.signals)
-        observed, mean, std = observed_and_predicted(fitted, data.inputs, data.signals)
-        densities = np.asarray(fitted.log_predictive_density(data.inputs, data.signals, joint=False))
+        observed, mean, std = observed_and_predicted(fitted, data.inputs, data.signals, **beside)
+        densities = np.asarray(fitted.log_predictive_density(data.inputs, data.signals, joint=False, **beside))
         found = Performance.of(asked.model.name, observed, mean, std, densities)
     answer = {
         "n_signals": int(np.sum(~np.isnan(found.log_densities))),  # of which something was observed

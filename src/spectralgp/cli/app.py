@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 from rich import box
@@ -22,12 +22,7 @@ from rich.table import Table
 
 from spectralgp import __version__
 
-app = typer.Typer(
-    help="Gaussian processes on graphs that learn their own spectrum.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 # errors whose message is for the user; others are mistakes of the program's
 EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
@@ -45,11 +40,12 @@ Options = TypeVar("Options", bound=Command)
 COMMANDS: dict[str, type[Command]] = {}  # in the order of the help
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
     """Make options a command, done by the function of its name in a module; the help of all commands has the line."""
 
     def registered(options: type[Options]) -> type[Options]:
-        name = options.__name__.lower()
+        options, name = dataclass(frozen=True, eq=False)(options), options.__name__.lower()
 
         def run(**typed: Any) -> None:
             work, asked = getattr(import_module(f"spectralgp.cli.{module}"), name), options(**typed)

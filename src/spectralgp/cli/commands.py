@@ -114,7 +114,6 @@ class TableCommand(Command):
 
 
 @command("learning", "Learn a model from a graph and signals, and save it.")
-@dataclass(frozen=True, eq=False)
 class Fit(TableCommand):
     r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
@@ -169,7 +168,6 @@ class Fit(TableCommand):
 
 
 @command("answers", "Predict signals, with intervals.")
-@dataclass(frozen=True, eq=False)
 class Predict(TableCommand):
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
@@ -205,6 +203,10 @@ class Predict(TableCommand):
             panel=None,
         ),
     ] = None
+    observed_exposure: Annotated[
+        str | None,
+        _data("Exposures, or trials, of --observed, unless the model was fitted to these signals.", metavar="TABLE"),
+    ] = None
     exposure: Exposure = None
     trials: Trials = None
     std: Std = None
@@ -215,7 +217,6 @@ class Predict(TableCommand):
 
 
 @command("answers", "Fill in empty cells, with intervals.")
-@dataclass(frozen=True, eq=False)
 class Impute(TableCommand):
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
@@ -234,13 +235,14 @@ class Impute(TableCommand):
     std: Std = None
     level: Level = None
     inputs: Inputs = None
+    exposure: Exposure = None
+    trials: Trials = None
     long: Long = False
     force: Force = False
     as_json: AsJson = False
 
 
 @command("answers", "Score predictions of signals that the model has not seen.")
-@dataclass(frozen=True, eq=False)
 class Score(TableCommand):
     """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
@@ -251,12 +253,13 @@ class Score(TableCommand):
     model: ModelFile
     signals: Annotated[Path, _file(SIGNALS)]
     inputs: Inputs = None
+    exposure: Exposure = None
+    trials: Trials = None
     level: Annotated[float, _share("Of the intervals whose coverage is measured.")] = 0.9
     as_json: AsJson = False
 
 
 @command("learning", "Compare graph kernels with what people use instead.")
-@dataclass(frozen=True, eq=False)
 class Compare(TableCommand):
     r"""Compare graph kernels with each other and with what people use instead.
 
@@ -291,7 +294,6 @@ class Compare(TableCommand):
 
 
 @command("forecasting", "Forecast the rows after the last one of a series.")
-@dataclass(frozen=True, eq=False)
 class Forecast(Command):
     r"""Forecast the rows after the last one of a series, with intervals.
 
@@ -323,7 +325,6 @@ class Forecast(Command):
 
 
 @command("forecasting", "Take new rows into a model, without learning it anew.")
-@dataclass(frozen=True, eq=False)
 class Update(TableCommand):
     r"""Take rows that have come since into a model: nothing is learnt anew.
 
@@ -343,13 +344,14 @@ class Update(TableCommand):
     signals: Annotated[Path, _file("Rows to take in; those that the model knows are left out.", panel=None)]
     out: Annotated[Path | None, _new_file("File for the updated model; the model itself if not given.")] = None
     inputs: Inputs = None
+    exposure: Exposure = None
+    trials: Trials = None
     scores: Annotated[Path | None, _new_file("Table for how odd each new value of a series was, in deviations.")] = None
     force: Force = False
     as_json: AsJson = False
 
 
 @command("pictures", "Draw nodes over time, a map, or filters.")
-@dataclass(frozen=True, eq=False)
 class Plot(TableCommand):
     r"""Draw what a model makes of signals: nodes over time, a map or, without either, the learnt filters.
 
@@ -383,7 +385,6 @@ class Plot(TableCommand):
 
 
 @command("answers", "Write a page about a model.")
-@dataclass(frozen=True, eq=False)
 class Report(TableCommand):
     r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
@@ -416,7 +417,6 @@ class Report(TableCommand):
 
 
 @command("showcase", "Fill in sensors that failed, and compare with other methods.")
-@dataclass(frozen=True, eq=False)
 class Demo(Command):
     """Fill in what sensors that failed did not measure; compare with other methods, and save a picture.
 
@@ -429,7 +429,6 @@ class Demo(Command):
 
 
 @command("showcase", "Write files to try the other commands with.")
-@dataclass(frozen=True, eq=False)
 class Example(Command):
     """Write files to try the other commands with: incomes of 48 US states, in per cent above the typical state.
 
@@ -445,7 +444,6 @@ class Example(Command):
 
 
 @command("installation", "Say which versions, threads and devices there are.")
-@dataclass(frozen=True, eq=False)
 class Info(Command):
     """Say which versions, threads and devices there are.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,25 +94,24 @@ def as_signals(model: Any, path: Path) -> GraphGPRegressor:
     raise ValueError(f"{path} must hold a model of signals for this command; got {got}. Use {use}.")
 
 
-def beside_of(asked: Fit | Predict, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
+def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
     """Exposures or trials by name, those that were typed: a number, or a table with the rows of an index."""
     found: dict[str, Any] = {}
-    for name, text in {"exposure": asked.exposure, "trials": asked.trials}.items():
+    for name in ("exposure", "trials", "observed_exposure"):
+        text, option = getattr(asked, name, None), f"--{name.replace('_', '-')}"
         if text is None:
             continue
-        try:
+        with suppress(ValueError):
             found[name] = float(text)
             continue
-        except ValueError:
-            pass
         path = Path(text)
         if not path.is_file():
-            raise typer.BadParameter(f"--{name} must be a number, or a table as of signals; got {text!r}.")
+            raise typer.BadParameter(f"{option} must be a number, or a table as of signals; got {text!r}.")
         table = read_signals(asked, path, graph)
         if index is not None:
             unknown = index.difference(table.index)
             if len(unknown):
-                raise typer.BadParameter(f"--{name} must have the rows of the signals; got none for {unknown[0]}.")
+                raise typer.BadParameter(f"{option} must have the rows of the signals; got none for {unknown[0]}.")
             table = table.loc[index]
         found[name] = table
     return found

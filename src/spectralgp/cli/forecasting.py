@@ -103,6 +103,8 @@ def _conditioned(asked: Update, fitted: GraphGPRegressor) -> tuple[GraphGPRegres
             raise ValueError(
                 f"{asked.signals} must have rows that {asked.model} has not seen; got {is_new.size} that it has."
             )
-        updated = fitted.condition_on(None if data.inputs is None else data.inputs[is_new], data.signals[is_new])
+        new = data.signals[is_new]
+        beside = files.beside_of(asked, fitted.graph_, new.index)
+        updated = fitted.condition_on(None if data.inputs is None else data.inputs[is_new], new, **beside)
     n_signals = updated.posterior_.parts[0][1].inputs.shape[0]
     return updated, {"n_new": int(is_new.sum()), "n_left_out": int(np.sum(~is_new)), "n_signals": n_signals}

@@ -166,16 +166,10 @@ def _learnt(model: Fitted, data: files.Data | None) -> dict[str, Any]:
         scores = {} if found is None else {"horizons": found.horizons, "rmse": found.rmse, "crps": found.crps}
         return {"n_steps": model.n_steps_, "weights": model.weights_, "seasons": seasons, "backtest": scores}
     assert data is not None
-    fits = [
-        {
-            "kernel": fit.model.graph_kernel.label,
-            "weight": weight,
-            "converged": fit.converged,
-            "message": fit.message,
-            "method": fit.method,
-        }
-        for fit, weight in zip(model.fits_, model.kernel_weights_, strict=True)
-    ]
+    fits = []
+    for fit, weight in zip(model.fits_, model.kernel_weights_, strict=True):
+        said = {name: getattr(fit, name) for name in ("converged", "message", "method")}
+        fits.append({"kernel": fit.model.graph_kernel.label, "weight": weight, **said})
     return {
         "n_signals": len(data.signals),
         "n_missing": int(data.signals.isna().to_numpy().sum()),
@@ -228,9 +222,8 @@ FILLING_COLUMNS = {
 
 def compare(asked: Compare) -> None:
     """Compare graph kernels with each other and with baselines."""
-    named = {
-        name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in asked.kernels.split(",")) if name
-    }
+    names = dict.fromkeys(part.strip() for part in asked.kernels.split(","))
+    named = {name: kernel_named(name) for name in names if name}
     data = files.read_data(asked, asked.signals)
     n_held_out = max(round(asked.held_out * len(data.signals)), 1)
     if len(data.signals) - n_held_out < 2:
@@ -265,11 +258,7 @@ def compare(asked: Compare) -> None:
         *words.baseline_words([*named_ours[1:], *filled[1:]], words.FILLING),
         *(f"{performance.name}: {one}" for one in words.calibration_words(calibration_of(transformed))),
     ]
-    tables = {
-        "kernels": rows,
-        "baselines": [Compared.of(one) for one in others],
-        "fillings": [Compared.of(one) for one in filled],
-    }
+    tables = {"kernels": rows, "baselines": list(map(Compared.of, others)), "fillings": list(map(Compared.of, filled))}
     if asked.as_json:
         listed = {name: [asdict(row) for row in table] for name, table in tables.items()}
         print_json({"n_signals": n_learnt, "n_held_out": n_held_out, **listed, "words": said})

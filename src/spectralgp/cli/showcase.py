@@ -245,10 +245,8 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
     for place, row in zip(places, rows, strict=True):
         inside = "" if row.coverage is None else f", {row.coverage:.0%} inside"
         ax.text(0.02 * largest, place, f"{row.method}: {row.rmse:.2f}{inside}", va="center")
-    ax.set_yticks([])
+    ax.set(yticks=[], xlim=(0, 1.3 * largest), xlabel="error of what was hidden")
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.3 * largest)
-    ax.set_xlabel("error of what was hidden")
     ax.set_title(f"Errors, and shares inside {LEVEL:.0%} intervals", loc="left")
 
 
@@ -281,9 +279,8 @@ def example(asked: Example) -> None:
     pandas = require("pandas", "cli", "to write tables")
     data = load_us_income()
     names = list(data.graph.names or ())
-    incomes = pandas.DataFrame(
-        (100 * data.relative_incomes).round(2), index=pandas.Index(data.years, name="year"), columns=names
-    )
+    years = pandas.Index(data.years, name="year")
+    incomes = pandas.DataFrame((100 * data.relative_incomes).round(2), index=years, columns=names)
     pairs = [(names[start], names[end]) for start, end in np.argwhere(np.triu(data.graph.weights.toarray()))]
     recent = incomes.loc[FIRST:]
     empty = np.random.default_rng(0).random(recent.shape) < SHARE_OF_HOLES

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.graphs import Graph
+from spectralgp.graphs.weights import frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,8 +245,7 @@ def load_homicides() -> Homicides:
 def _counties(nodes: str, edges: str, n_periods: int) -> tuple[Graph, list[NDArray[np.float64]]]:
     """Graph, and read-only measures (n_periods, n_nodes), from rows of a county's place and measures by period."""
     columns = list(zip(*_rows(nodes), strict=True))[4:]
-    measures = np.array(columns, dtype=np.float64).reshape(-1, n_periods, len(columns[0]))
-    measures.setflags(write=False)
+    measures = frozen(np.array(columns, dtype=np.float64).reshape(-1, n_periods, len(columns[0])))
     return _border_graph(nodes, edges)[0], list(measures)
 
 
@@ -260,9 +260,7 @@ def _signals(file_name: str, label_type: str) -> tuple[NDArray[Any], NDArray[np.
     rows = _rows(file_name)
     labels = np.array([row[0] for row in rows], dtype=label_type)
     signals = np.array([[cell or "nan" for cell in row[1:]] for row in rows], dtype=np.float64)
-    for array in (labels, signals):
-        array.setflags(write=False)
-    return labels, signals
+    return frozen(labels), frozen(signals)
 
 
 def _rows(file_name: str) -> list[list[str]]:

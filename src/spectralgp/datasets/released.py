@@ -19,6 +19,7 @@ from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import mention, progress_bar, report
 from spectralgp.graphs import Graph
 from spectralgp.graphs.points import Sphere
+from spectralgp.graphs.weights import frozen
 
 REPOSITORY = "github.com/yincong-zhi/Polynomial_Kernel_Learning"
 COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
@@ -197,9 +198,7 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
 
 
 def _read_only(values: Any) -> Array:
-    array = np.array(values, dtype=float, order="C")
-    array.setflags(write=False)
-    return array
+    return frozen(np.array(values, dtype=float, order="C"))
 
 
 def _neighbour_graph(points: Array, n_neighbors: int) -> Graph:
