@@ -120,7 +120,7 @@ def test_what_is_known_of_a_row_narrows_the_rest_and_moves_later_rows(model):
 
 def test_what_is_known_must_have_a_row_per_time_and_one_kind_of_error_is_asked_for(model):
     with pytest.raises(ValueError, match="observed must have 3 rows, one per time; got 2"):
-        model.predict(3, observed=TABLE[N_LEARNT : N_LEARNT + 2])
+        model.predict(3, observed=TABLE[N_LEARNT : N_LEARNT + 2].to_numpy())
     with pytest.raises(ValueError, match="return_std and return_cov must not both be True"):
         model.predict(3, return_std=True, return_cov=True)
     whole = TABLE[N_LEARNT : N_LEARNT + 2].copy()
@@ -281,7 +281,7 @@ def test_exogenous_columns_move_forecasts():
         model.predict(1)
     with pytest.raises(ValueError, match=r"X must have 1 columns, as at fit; got 2"):
         model.predict(1, X=[[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"X must have shape \(n_steps, n_exogenous\) with n_steps = 2"):
+    with pytest.raises(ValueError, match="X must have 2 rows, one per time; got 1"):
         model.predict(2, X=[[1.0]])
     assert model.update(values[119:], X[119:]).n_steps_ == 120
 
@@ -401,8 +401,11 @@ def test_nodes_that_say_little_are_forecast_without_ado(kind):
     assert np.isfinite(mean).all()
     assert (std > 0).all()
     if "constant" in kind:
-        assert np.abs(mean[:, 2] - values[0, 2]).max() < 1e-2
-        assert std[:, 2].max() < 1e-2
+        deviations = values.std(axis=0)
+        typical = np.median(deviations[deviations > 0]) if deviations.any() else np.abs(values).max()
+        unit = typical / np.sqrt(len(values) + 1)  # as if the next value were the first to differ
+        assert np.abs(mean[:, 2] - values[0, 2]).max() < 0.5 * unit
+        assert ((std[:, 2] > 0.3 * unit) & (std[:, 2] < 1.5 * unit)).all()
     else:  # no more certain than its neighbours are
         assert np.abs(mean[:, 1] - values[-1, 1]).max() < 6 * std[:, 1].min()
         assert std[:, 1].min() > 0.3 * std.min(axis=1).max()

@@ -18,6 +18,7 @@ from spectralgp.forecasting.mean import (
     _seasons,
     candidate_seasons,
     learn_mean,
+    learnt_from,
     natural_seasons,
     on_grid,
     peaks,
@@ -40,6 +41,7 @@ from spectralgp.forecasting.stack import (
     _forecasts,
     _judged_at,
     as_correlations,
+    block_ends,
     densities_by_share,
     drift_of,
     drift_penalty,
@@ -137,10 +139,8 @@ def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
     values = 50 + 3 * waves(120, 8.0) + X @ noise(2, 4, 2) + 0.1 * noise(120, 4)
     mean = learn_mean(clock, steps, values, X, 8.0, None)
     columns = np.hstack([mean.seasons[0].columns(clock, steps), (X - X.mean(0)) / X.std(0)])
-    centred = columns - columns.mean(axis=0)
-    weights = np.diag([mean.penalty] * (columns.shape[1] - 2) + [mean.x_penalty] * 2)
-    expected = np.linalg.solve(centred.T @ centred + weights, centred.T @ (values - values.mean(axis=0)))
-    np.testing.assert_allclose(mean.coefficients, expected, rtol=1e-8)
+    weights = np.r_[np.full(columns.shape[1] - 2, mean.penalty), np.full(2, mean.x_penalty)]
+    np.testing.assert_allclose(mean.coefficients, ridge(columns, values, weights, 2), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(np.mean(values - mean.at(steps, X), axis=0), 0.0, atol=1e-10)
 
 
@@ -149,7 +149,7 @@ def test_columns_that_say_nothing_are_shrunk_where_rows_can_be_held_out(n_rows, 
     X, values = noise(n_rows, 3, 1), noise(n_rows, 2, 8)
     mean = learn_mean(Numbers(), np.arange(float(n_rows)), values, X, None, None)
     scaled = (values - values.mean(axis=0)) / values.std(axis=0)
-    best = _best_penalty((X - X.mean(axis=0)) / X.std(axis=0), scaled, 3)[1]
+    best = _best_penalty(np.arange(float(n_rows)), (X - X.mean(axis=0)) / X.std(axis=0), scaled, 3)[1]
     assert best > PENALTIES[0]
     assert mean.x_penalty == (best if is_judged else PENALTIES[0])
 
@@ -159,7 +159,7 @@ def test_rows_too_few_to_be_held_out_are_shrunk_the_least():
     values = 50 + waves(9, 5.0) + X @ noise(1, 4, 2)
     mean = learn_mean(Numbers(), steps, values, X, 5.0, None)
     columns = np.hstack([mean.seasons[0].columns(Numbers(), steps), (X - X.mean(0)) / X.std(0)])
-    expected = ridge(columns, values, np.full(columns.shape[1], np.min(PENALTIES)))
+    expected = ridge(columns, values, np.full(columns.shape[1], np.min(PENALTIES)), 1)
     np.testing.assert_allclose(mean.coefficients, expected, rtol=1e-8)
 
 
@@ -319,34 +319,75 @@ def test_the_calendar_has_seasons_that_fit_twice_into_the_span():
     assert (week.harmonics, year.harmonics) == ((1, 2, 3), (1, 2, 3, 4))
 
 
-def ridge(columns, values, weights):
-    """Ridge regression by rows of zeros, each of which asks a coefficient to be small."""
+def ridge(columns, values, weights, n_exogenous=0):
+    """Ridge regression by rows of zeros, each of which asks a coefficient to be small; seasons are without trends."""
+    steps, n_seasonal = np.arange(len(columns)), columns.shape[1] - n_exogenous
     rows = np.vstack([columns - columns.mean(axis=0), np.diag(np.sqrt(weights))])
+    if n_seasonal:
+        rows[: len(columns), :n_seasonal] -= np.multiply.outer(
+            steps - steps.mean(), np.polyfit(steps, columns[:, :n_seasonal], 1)[0]
+        )
     targets = np.vstack([values - values.mean(axis=0), np.zeros((columns.shape[1], values.shape[1]))])
     return np.linalg.lstsq(rows, targets, rcond=None)[0]
 
 
-def held_out_error(columns, values, weights):
+def held_out_error(columns, values, weights, n_exogenous=0):
     total = 0.0
     for cut, end in ((36, 48), (48, 60)):  # of sixty rows
-        left = values[cut:end] - columns[cut:end] @ ridge(columns[:cut], values[:cut], weights)
+        left = values[cut:end] - columns[cut:end] @ ridge(columns[:cut], values[:cut], weights, n_exogenous)
         total += np.sum((left - left.mean(axis=0)) ** 2)
     return total
+
+
+def test_a_node_with_missing_values_has_the_season_of_its_own_values():
+    steps, values = np.arange(120.0), 50 + 3 * waves(120, 8.0) + 0.1 * noise(120, 4)
+    values[60:, 1] = np.nan
+    values[20:30] = np.nan
+    mean = learn_mean(Numbers(), steps, values, None, 8.0, None)
+    there = np.r_[np.arange(20), np.arange(30, 60)]
+    alone = learnt_from(mean, steps[there], values[there], None)
+    np.testing.assert_allclose(mean.coefficients[:, 1], alone.coefficients[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(mean.levels[1], alone.levels[1], rtol=1e-12)
+    unseen = learnt_from(mean, steps, np.where(np.arange(4) == 1, np.nan, values), None)
+    assert (unseen.levels[1], *unseen.coefficients[:, 1]) == (mean.levels[1], *[0.0] * 8)
+
+
+@pytest.mark.parametrize("slope", [5.0, -0.1, 3.0])
+def test_a_straight_line_has_no_season(slope):
+    """Not even that of its rounding, however large its numbers are."""
+    for n_rows, level in ((60, 0.0), (200, 1e6)):
+        steps = np.arange(float(n_rows))
+        line = level + slope * steps[:, None] + np.arange(3)
+        assert periodogram(line).max() == 0
+        assert learn_mean(Numbers(), steps, line, None, "auto", None).seasons == ()
+        (saw,) = learn_mean(Numbers(), steps, line, None, 7.0, None).seasons  # which would fit a part of it as a saw
+        mean = learn_mean(Numbers(), steps, line, None, 7.0, None)
+        np.testing.assert_allclose(mean.coefficients, 0.0, atol=1e-7 * abs(slope))
+        assert saw.period == 7.0
+
+
+def test_a_season_is_learnt_beside_a_trend():
+    steps = np.arange(60.0)
+    season = 3 * np.sin(2 * np.pi * steps[:, None] / 7 + np.arange(4))
+    plain = learn_mean(Numbers(), steps, season, None, 7.0, None)
+    risen = learnt_from(plain, steps, season + 2 * steps[:, None], None)
+    np.testing.assert_allclose(risen.coefficients, plain.coefficients, atol=1e-9)
 
 
 def test_penalties_are_those_with_the_least_error_in_later_rows():
     seasonal, exogenous = season_of(12.0, 60).columns(Numbers(), np.arange(60.0)), noise(60, 3, 1)
     values = 2 + seasonal @ noise(16, 2, 2)[: seasonal.shape[1]] + 0.3 * exogenous @ noise(3, 2, 3) + noise(60, 2)
     errors = [held_out_error(seasonal, values, np.full(seasonal.shape[1], penalty)) for penalty in PENALTIES]
-    error, penalty = _best_penalty(seasonal, values, seasonal.shape[1])
+    steps = np.arange(60.0)
+    error, penalty = _best_penalty(steps, seasonal, values)
     assert error == pytest.approx(min(errors), rel=1e-9)
     assert penalty == PENALTIES[int(np.argmin(errors))]
-    assert _best_penalty(np.empty((60, 0)), values, 0)[0] == pytest.approx(
+    assert _best_penalty(steps, np.empty((60, 0)), values)[0] == pytest.approx(
         sum(np.sum((values[a:b] - values[a:b].mean(axis=0)) ** 2) for a, b in ((36, 48), (48, 60)))
     )
     both, n_seasonal = np.hstack([seasonal, exogenous]), seasonal.shape[1]
-    errors = [held_out_error(both, values, np.r_[np.full(n_seasonal, 3.0), np.full(3, own)]) for own in PENALTIES]
-    assert _best_penalty(both, values, exogenous.shape[1], 3.0)[1] == PENALTIES[int(np.argmin(errors))]
+    errors = [held_out_error(both, values, np.r_[np.full(n_seasonal, 3.0), np.full(3, own)], 3) for own in PENALTIES]
+    assert _best_penalty(steps, both, values, exogenous.shape[1], 3.0)[1] == PENALTIES[int(np.argmin(errors))]
 
 
 def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has():
@@ -384,9 +425,12 @@ def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
     deviations = np.sqrt(np.nanmean(values**2, axis=0))
     typical = np.median(deviations[1:])  # of those that moved
     scales = _units(Rows(steps, values, None), nothing)[1]
-    expected = [1e-3 * typical, max(deviations[1], 1e-3 * typical), 1e-3 * typical, max(deviations[3], typical)]
+    still = typical / np.sqrt(41)  # of forty values that are all zero
+    expected = [still, max(deviations[1], 1e-3 * typical), 1e-3 * typical, max(deviations[3], typical)]
     np.testing.assert_allclose(scales, expected, rtol=1e-9)
-    np.testing.assert_array_equal(_units(Rows(steps, np.zeros((40, 4)), None), nothing)[1], np.full(4, 1e-3))
+    for constant, size in ((0.0, 1.0), (-7.0, 7.0)):  # where no node moves the largest value is the scale, or one
+        found = _units(Rows(steps, np.full((40, 4), constant), None), nothing)[1]
+        np.testing.assert_allclose(found, np.full(4, size / np.sqrt(41)))
 
 
 def test_forecasts_without_a_model_are_rows_before_with_the_deviations_of_changes():
@@ -482,8 +526,16 @@ def test_densities_by_share_are_those_of_the_mixed_correlations(seed):
     roots = random.standard_normal((2, 4, 6))
     own, shown = (as_correlations(root @ root.T) for root in roots)
     scaled = random.standard_normal((7, 4))
-    expected = [multivariate_normal(cov=(1 - b) * own + b * shown).logpdf(scaled).sum() for b in SHARES]
-    np.testing.assert_allclose(densities_by_share(own, shown, scaled) - 14 * np.log(2 * np.pi), expected, rtol=1e-5)
+    scaled[random.random((7, 4)) < random.choice([0.0, 0.4])] = np.nan  # rows count by what is observed of them
+    seen, expected = np.isfinite(scaled), []
+    for share in SHARES:
+        mixed = (1 - share) * own + share * shown
+        rows = [
+            (row[there], mixed[np.ix_(there, there)]) for row, there in zip(scaled, seen, strict=True) if there.any()
+        ]
+        expected.append(sum(multivariate_normal(cov=cov).logpdf(row) for row, cov in rows))
+    found = densities_by_share(own, shown, scaled) - 0.5 * seen.sum() * np.log(2 * np.pi)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_correlations_shown_are_those_of_errors():
@@ -502,16 +554,30 @@ def test_a_node_of_which_no_error_is_known_goes_with_itself_alone():
 
 def test_drift_has_the_penalty_with_the_least_error_in_the_last_fifth():
     rows, errors = noise(50, 6, 1), 0.2 * noise(50, 6, 1) @ noise(6, 2, 7) + noise(50, 2, 3)
-    errors[3, 1] = errors[45, 0] = np.nan  # the first tells nothing, of the other row the rest is judged
-    known = np.isfinite(errors[:40]).all(axis=1)
-    squares = []
+    errors[3, 1] = errors[45, 0] = np.nan  # the other node of these rows is regressed and compared all the same
+    gram, shares, squares = rows[:40].T @ rows[:40], (1.0, 39 / 40), []
     for penalty in DRIFT_PENALTIES:
-        gram = rows[:40][known].T @ rows[:40][known] + penalty * np.eye(6)
-        found = np.linalg.solve(gram, rows[:40][known].T @ errors[:40][known])
+        found = np.empty((6, 2))
+        for node, share in enumerate(shares):
+            known = np.isfinite(errors[:40, node])
+            across = rows[:40][known].T @ errors[:40, node][known]
+            found[:, node] = np.linalg.solve(share * gram + penalty * np.eye(6), across)
         np.testing.assert_allclose(drift_of(rows[:40], errors[:40], penalty), found, rtol=1e-9)
         squares.append(np.nanmean((errors[40:] - rows[40:] @ found) ** 2))
     assert drift_penalty(rows, errors) == DRIFT_PENALTIES[int(np.argmin(squares))]
     assert 0 < int(np.argmin(squares)) < len(squares) - 1
+    errors[40:] = np.nan
+    assert drift_penalty(rows, errors) == DRIFT_PENALTIES[-1]  # where nothing speaks for a drift
+
+
+def test_a_dead_node_takes_no_drift_from_the_others():
+    rows, truth = noise(400, 9), noise(9, 3, 1)
+    errors = rows @ truth + 0.1 * noise(400, 3, 2)
+    errors[:, 1] = np.nan
+    found = drift_of(rows, errors, 1.0)
+    np.testing.assert_allclose(found[:, [0, 2]], drift_of(rows, errors[:, [0, 2]], 1.0), rtol=1e-9)
+    np.testing.assert_allclose(found[:, [0, 2]], truth[:, [0, 2]], atol=0.05)
+    assert (found[:, 1] == 0).all()
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
@@ -653,6 +719,49 @@ def test_values_that_are_not_there_are_not_judged(members, series):
         assert missing.sum() == 1
         assert one.scored.targets[missing.any(axis=1)].tolist() == [43]
         assert np.isfinite(one.scored.mean[~missing]).all()
+
+
+def test_blocks_are_shares_of_the_rows_with_values(members, series):
+    assert block_ends(series) == [36, 48, 60]
+    gaps = np.insert(series, [20] * 15 + [40] * 25 + [60] * 30, np.nan, axis=0)
+    assert block_ends(gaps) == [51, 88, 100]  # thirty-six, forty-eight and sixty rows with values are before these
+    found = judged(members, np.arange(130.0), gaps, with_drift=True)
+    assert found.trials.horizons.tolist() == [1, 2, 3, 6]
+    for horizon, one in zip((1, 2, 3, 6), found.by_horizon, strict=True):
+        assert np.isfinite(one.scored.observed).all()
+        assert one.factor >= 1
+        from_eve = np.flatnonzero(np.isfinite(gaps[:, 0]) & (np.arange(130) >= 50 + horizon))
+        assert (one.scored.targets.min(), one.scored.targets.max()) == (from_eve[0], 99)
+        assert len(one.drift_gains) == 2
+
+
+@pytest.mark.parametrize("first", [0.0, 1e-3])
+def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(members, series, first):
+    """Their scale was not known before: squared errors would be a million times their variances, for all nodes."""
+    late = series / series[:36].std(axis=0)
+    late[36:, 1] /= first or 1e-3  # in units of the rows before, which are next to nothing or nothing at all
+    late[:36, 1] *= first > 0
+    found, plain = (judged(members, np.arange(60.0), one, with_drift=False) for one in (late, series))
+    for one, usual in zip(found.by_horizon, plain.by_horizon, strict=True):
+        assert np.isnan(one.scored.observed[:, 1]).all()
+        assert np.isfinite(one.scored.observed[:, [0, 2]]).all()
+        assert 1 <= one.factor < 10 * usual.factor
+    still = np.where(np.arange(3) == 1, 0.0, series)  # a node that never moves has what all nodes show
+    (one,) = _forecasts(members, np.arange(60.0), still, np.array([1]))
+    assert np.isnan(one.observed[:, 1]).all()
+    errors, variances = one.error(found.weights), one.variance(found.weights)
+    n_free = 2 * len(errors) / np.sqrt(3)
+    common = (np.nansum(errors**2 / variances) / np.sqrt(3) + 10) / (n_free + 10)
+    larger = stacked(members, found, np.arange(60.0), still).inflations[0, 1]
+    assert larger == pytest.approx(found.by_horizon[0].factor * common, rel=1e-9)
+
+
+def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series, monkeypatch):
+    monkeypatch.setattr("spectralgp.forecasting.stack.STILL", np.inf)  # as of nodes that never moved
+    found = judged(members, np.arange(60.0), series, with_drift=True)
+    assert found.spread == int(np.argmax(found.weights))
+    assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
+    assert [(one.factor, one.penalty, one.scored) for one in found.by_horizon] == [(1.0, None, None)] * 4
 
 
 def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, series, monkeypatch):

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.arrays import as_generator
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, some
-from spectralgp.estimators import saving
+from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
 from spectralgp.forecasting.backtests import Backtest
 from spectralgp.forecasting.model import (
@@ -28,6 +28,7 @@ from spectralgp.forecasting.model import (
     backtested,
     backtested_after,
     component_words,
+    doubts,
     given_in_turn,
     imputed,
     innovations,
@@ -46,6 +47,7 @@ from spectralgp.forecasting.times import (
     as_times,
     clock_of,
     order_of,
+    places_in_time,
     time_labels,
     timed_rows,
 )
@@ -53,6 +55,7 @@ from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.spectra import decompose
 from spectralgp.time import Component
 
+CHOICES = ("residual", "drift", "components", "seasons", "calendar")  # parameters that are learnt with
 FEWEST_STEPS = 8  # rows to learn from
 DEFAULT_HORIZONS = (1, 6, 24)
 N_IMPUTED_DRAWS = 64
@@ -112,6 +115,8 @@ class GraphGPForecaster(Answering):
         Horizons, in rows, at which the last rows say something of the errors.
     n_steps_ : int
         Number of rows seen, by `fit` and `update`.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number and names of the columns of `X`, if there are any.
 
     Notes
     -----
@@ -169,10 +174,10 @@ class GraphGPForecaster(Answering):
             counted. Rows that are not in the order of time are sorted, with a warning; two rows of one time are
             refused. Columns are matched to the names of the graph's nodes.
         X : array or table of shape (n_steps, n_exogenous), optional
-            Columns whose later values will be known, such as holidays or a weather forecast.
+            Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
+            matched to those of `Y` by time, and may be more; its columns are known by their names from here on.
         """
-        before = dict(self.__dict__)
-        try:
+        with reading.unchanged_by_errors(self):
             self._check_parameters()
             given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
             timed = timed_rows(Y, "Y", names=None if given is None else given.names)
@@ -193,44 +198,32 @@ class GraphGPForecaster(Answering):
             self._time_column = timed.column
             times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
             order, clock = order_of(times, "Y"), clock_of(times)
-            exogenous = self._exogenous(X, len(values), reset=True)
-            rows = Rows(clock.steps(times), self._form.to_graph(values), exogenous).part(order)
+            reading.keep_features(self, None)
+            steps = clock.steps(times)
+            exogenous = self._exogenous(X, steps, clock, reset=True)
+            rows = Rows(steps, self._form.to_graph(values), exogenous).part(order)
             numbered = range(graph.n_nodes) if columns is None else columns.tolist()
             notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
             with progress_bar("fit", None, self.verbose > 0):
-                model, backtest = learn_series(
-                    graph,
-                    clock,
-                    rows,
-                    components=self.components,
-                    seasons=self.seasons,
-                    calendar=self.calendar,
-                    residual=self.residual,
-                    drift=self.drift,
-                    notes=notes,
-                )
+                choices = {name: getattr(self, name) for name in CHOICES}
+                model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
             self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
             self._show(model)
             self._past: tuple[Rows, ...] | None = (rows,)
             self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
-        except BaseException:
-            self.__dict__ = before
-            raise
         return self
 
     def _check_parameters(self) -> None:
-        for name in ("residual", "drift", "components", "seasons", "calendar"):
+        for name in CHOICES:
             given = getattr(self, name)
             if isinstance(given, str) or (name in ("residual", "drift") and given is not None):
                 as_option(given, name, ("auto",))
-        if not isinstance(self.components, str) and not (
-            isinstance(self.components, Sequence)
-            and self.components
-            and all(isinstance(one, Component) for one in self.components)
-        ):
+        parts = self.components
+        is_listed = isinstance(parts, Sequence) and parts and all(isinstance(one, Component) for one in parts)
+        if not isinstance(parts, str) and not is_listed:
             raise TypeError(
                 f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.time; got "
-                f"{self.components!r}."
+                f"{parts!r}."
             )
 
     def _show(self, model: SeriesModel) -> None:
@@ -241,9 +234,8 @@ class GraphGPForecaster(Answering):
         self.seasons_ = model.mean.seasons
         self.drift_horizons_ = model.stack.drift_horizons
         self.scale_ = self._form.to_user(model.scales)
-        self.weights_ = {
-            one.name: float(w) for one, w in zip(model.stack.members, model.stack.weights, strict=True) if w
-        }
+        members = zip(model.stack.members, model.stack.weights, strict=True)
+        self.weights_ = {one.name: float(weight) for one, weight in members if weight}
 
     def _in_order(self, backtest: Backtest) -> Backtest:
         """A backtest in the user's order of the nodes."""
@@ -251,8 +243,8 @@ class GraphGPForecaster(Answering):
         own = {h: (turn(a), turn(b), turn(c)) for h, (a, b, c) in backtest.forecasts.items()}
         return replace(backtest, node_rmse=turn(backtest.node_rmse), forecasts=own)
 
-    def _exogenous(self, X: Any, n_rows: int, reset: bool = False) -> Array | None:
-        """Exogenous columns of as many rows, as at `fit`."""
+    def _exogenous(self, X: Any, steps: Array, clock: Clock, reset: bool = False) -> Array | None:
+        """Exogenous columns at steps: rows are matched by time, columns by name, and those of arrays by position."""
         if X is None:
             if not reset and self._model.mean.n_exogenous:
                 raise ValueError(
@@ -260,14 +252,26 @@ class GraphGPForecaster(Answering):
                     "columns; got None. Pass their values at the times asked for."
                 )
             return None
-        table = timed_rows(X, "X").table
-        values = as_real_array(np.asarray(table), "X", ("n_steps", "n_exogenous"), sizes={"n_steps": n_rows})
-        if not reset and values.shape[1] != self._model.mean.n_exogenous:
+        timed = timed_rows(X, "X")
+        values = as_real_array(timed.table, "X", ("n_steps", "n_exogenous"), allow_nan=True)
+        names = frame_names(timed.table)
+        if reset:
+            reading.keep_features(self, values.shape[1], names)
+        elif values.shape[1] != self._model.mean.n_exogenous:
             raise ValueError(
                 f"X must have {self._model.mean.n_exogenous} columns, as at fit; got {values.shape[1]}. "
                 "Pass the columns of fit."
             )
-        return values
+        elif names is not None and hasattr(self, "feature_names_in_"):
+            own = tuple(self.feature_names_in_)
+            values = values[:, match_columns(names, own, "X", of="column of fit")]
+        places = places_in_time(timed, steps, clock, "X")
+        if np.any(places < 0):
+            when = time_labels(clock, steps[places < 0])
+            raise ValueError(
+                f"X must have a row for each time; got none for {some(list(when))}. Pass the columns at these times."
+            )
+        return as_real_array(values[places], "X", ("n_steps", "n_exogenous"))
 
     # ---------------------------------------------------------------------------------------------- prediction
 
@@ -291,12 +295,7 @@ class GraphGPForecaster(Answering):
         return time_labels(self._model.clock, np.array([self._model.last]))[0]
 
     def predict(
-        self,
-        horizon: Any = 1,
-        return_std: bool = False,
-        return_cov: bool = False,
-        X: Any = None,
-        observed: Any = None,
+        self, horizon: Any = 1, return_std: bool = False, return_cov: bool = False, X: Any = None, observed: Any = None
     ) -> Any:
         """Forecast rows after the last one.
 
@@ -309,9 +308,10 @@ class GraphGPForecaster(Answering):
         return_cov : bool, default=False
             Return the covariance over the nodes at each time too.
         X : array or table of shape (n_times, n_exogenous), optional
-            Exogenous columns at these times, if `fit` had any.
+            Exogenous columns at these times, if `fit` had any; matched by time and name as there.
         observed : array or table of shape (n_times, n_nodes), optional
             What is known of these rows already, NaN elsewhere: each row is forecast given this and the rows before it.
+            Rows of a table are matched by time, and may be fewer.
 
         Returns
         -------
@@ -326,17 +326,14 @@ class GraphGPForecaster(Answering):
             raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        exogenous = self._exogenous(X, len(steps))
+        exogenous = self._exogenous(X, steps, self._model.clock)
         form = self._form
         if observed is None:
             ahead = self._model.ahead(steps, exogenous)
             mean, variance = ahead.mean, ahead.variance
             covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
         else:
-            known = form.as_rows(timed_rows(observed, "observed", names=form.names).table)
-            rows = Rows(steps, self._form.in_graph(form.signals(known, self.graph_.n_nodes, self)), exogenous)
-            if len(rows.values) != len(steps):
-                raise ValueError(f"observed must have {len(steps)} rows, one per time; got {len(rows.values)}.")
+            rows = Rows(steps, self._observed(observed, steps), exogenous)
             mean, covariances = given_in_turn(self._model, rows)
             variance = np.array([np.diag(one) for one in covariances])
 
@@ -350,6 +347,18 @@ class GraphGPForecaster(Answering):
             stacked = np.array(covariances)
             return answered(mean), form.to_user(form.to_user(stacked, axis=1), axis=2)
         return answered(mean)
+
+    def _observed(self, observed: Any, steps: Array) -> Array:
+        """Values known of the rows at steps, in the graph's order; NaN where there is none."""
+        values, timed = self._read(observed, "observed")
+        places = places_in_time(timed, steps, self._model.clock, "observed")
+        if np.sum(places >= 0) < len(values):
+            asked = " to ".join(time_labels(self._model.clock, steps[[0, -1]]))
+            raise ValueError(
+                f"observed must have rows at the times asked for, {asked}; got others. Leave these out, or ask for "
+                "them by horizon."
+            )
+        return np.where(places[:, None] >= 0, values[places], np.nan)
 
     def _answer(self, values: Array, steps: Array | None) -> Any:
         """Values as the kind of table that was asked for, with the times of steps as its index or their old column."""
@@ -373,19 +382,22 @@ class GraphGPForecaster(Answering):
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         return frame.select(made, nw.all()).to_native()
 
+    def _read(self, given: Any, argument: str) -> tuple[Array, TimedRows]:
+        """Values of rows in the graph's order, and the rows with their times; a single one may be one-dimensional."""
+        form, timed = self._form, timed_rows(given, argument, names=self._form.names)
+        if np.ndim(timed.table) == 1 and not form.is_flat:
+            timed = TimedRows(form.as_rows(timed.table), None)
+        return form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self, argument)), timed
+
     def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
         """The user's rows without exogenous columns, their order in time, and the table that they were.
 
         Rows of arrays follow the last one; those that may be past are the ones seen if they are as many.
         """
-        model, form = self._model, self._form
-        timed = timed_rows(Y, "Y", names=form.names)
-        if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
-            timed = TimedRows(form.as_rows(timed.table), None)
-        values = form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self))
+        model, (values, timed) = self._model, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
-        if times is None or (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
-            # counted: by an array, or by the numbers that a table has where there are no dates
+        if times is None or (timed.is_counted and not isinstance(model.clock, Numbers)):
+            # counted: by an array, or by the row numbers that a table has where there are no dates
             is_past = may_be_past and times is None and n_rows == model.n_steps
             steps = model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
             return Rows(steps, values, None), np.arange(n_rows), timed
@@ -395,7 +407,7 @@ class GraphGPForecaster(Answering):
     def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
         """The user's rows in time order, that order, and the table that they were."""
         rows, order, timed = self._timed(Y, may_be_past)
-        return replace(rows, exogenous=self._exogenous(X, len(rows.steps))).part(order), order, timed
+        return replace(rows, exogenous=self._exogenous(X, rows.steps, self._model.clock)).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Which rows of a table with times are after the last one, and may be passed to `update`."""
@@ -410,12 +422,15 @@ class GraphGPForecaster(Answering):
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
 
         What is missing of a row is left open, and one without any value is skipped. `Y` and `X` are those of `fit`;
-        rows of an array are the next steps.
+        rows of an array are the next steps. It warns of values further than 20 forecast deviations from their forecast
+        before these rows, and of a gap of more than 24 steps and twice the longest one seen.
         """
         check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self._model.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
+        for doubt in doubts(self._model, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
+            warnings.warn(doubt, stacklevel=2)
         self._show(self._model.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
         return self
@@ -460,7 +475,7 @@ class GraphGPForecaster(Answering):
         """
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        ahead = self._model.ahead(steps, self._exogenous(X, len(steps)))
+        ahead = self._model.ahead(steps, self._exogenous(X, steps, self._model.clock))
         drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
         turned = np.moveaxis(self._form.to_user(drawn), 0, -1)
         return turned[:, 0, :] if self._form.is_flat else turned
@@ -537,10 +552,7 @@ class GraphGPForecaster(Answering):
         return self._in_order(backtested(model, rows, first, ahead, how))
 
     def response(
-        self,
-        eigenvalues: ArrayLike | None = None,
-        return_std: bool = False,
-        which: Literal["power", "rate"] = "power",
+        self, eigenvalues: ArrayLike | None = None, return_std: bool = False, which: Literal["power", "rate"] = "power"
     ) -> tuple[Array, ...]:
         """Learnt powers or rates of the components by frequency of the graph, in the graph's model of largest weight.
 
@@ -666,7 +678,7 @@ class GraphGPForecaster(Answering):
         past, later = rows.part(np.flatnonzero(is_past)[-n_shown:]), rows.part(np.flatnonzero(~is_past)[:n_ahead])
         steps = later.steps if len(later.steps) else self._steps_of(n_ahead)
         came = later.values if len(later.steps) else np.full((n_ahead, n_nodes), np.nan)
-        ahead = model.ahead(steps, self._exogenous(X, len(steps)))
+        ahead = model.ahead(steps, self._exogenous(X, steps, self._model.clock))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
             filled = Filled.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))

@@ -12,9 +12,9 @@ from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
 from spectralgp.forecasting.times import Clock
-from spectralgp.scores import observed_mean
 
 TINY = float(np.finfo(float).tiny)  # in place of nothing, where that would be divided by
+LINE = 1e-6  # of the spread of a node: where a straight line leaves less, it leaves rounding
 PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodogram is a season's
 NEIGHBOURHOOD, FEWEST_NEIGHBOURS = 1.6, 8  # of a bin: a factor either way, and bins either way
 PEAK_WIDTH = 2  # bins either way that are a peak's own
@@ -106,7 +106,8 @@ def periodogram(values: Array) -> Array:
     line = np.linspace(-1.0, 1.0, n_steps)
     flat = values - values.mean(axis=0) - np.multiply.outer(line, line @ values / (line @ line))
     taper = np.hanning(n_steps + 2)[1:-1]
-    scales = np.maximum(flat.std(axis=0), TINY)
+    spreads = flat.std(axis=0)
+    scales = np.where(spreads > LINE * values.std(axis=0), spreads, np.inf)
     power = np.abs(np.fft.rfft(flat / scales * taper[:, None], axis=0)) ** 2
     return power.mean(axis=1) / np.sum(taper**2)
 
@@ -228,15 +229,17 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
 
 def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> Mean:
     """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
+    there = np.isfinite(values).any(axis=1)
+    steps, values, X = steps[there], values[there], None if X is None else X[there]
     scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), TINY))
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / scales, 0.0)
     taken, open_ones = _seasons(clock, steps, scaled, seasons, calendar)
     columns, penalty, x_penalty = _columns(clock, taken, steps), float(PENALTIES[0]), float(PENALTIES[0])
     if len(steps) >= FEWEST_JUDGED:
-        error, penalty = _best_penalty(columns, scaled, columns.shape[1])
+        error, penalty = _best_penalty(steps, columns, scaled)
         for season in open_ones:
             wider = np.concatenate([columns, season.columns(clock, steps)], axis=1)
-            found, best = _best_penalty(wider, scaled, wider.shape[1])
+            found, best = _best_penalty(steps, wider, scaled)
             if found < (1 - LEAST_GAIN) * error:
                 columns, taken, error, penalty = wider, [*taken, season], found, best
     center, spread = np.empty(0), np.empty(0)
@@ -245,7 +248,7 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
         spread = np.where(spread > 0, spread, 1.0)
         if len(steps) >= FEWEST_JUDGED:
             both = np.concatenate([columns, (X - center) / spread], axis=1)
-            x_penalty = _best_penalty(both, scaled, center.size, penalty)[1]
+            x_penalty = _best_penalty(steps, both, scaled, center.size, penalty)[1]
     n_nodes = values.shape[1]
     nothing = np.zeros((columns.shape[1] + center.size, n_nodes))
     mean = Mean(clock, tuple(taken), np.zeros(n_nodes), nothing, center, spread, penalty, x_penalty)
@@ -253,19 +256,31 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
 
 
 def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mean:
-    """The same seasons and penalties with what other rows say of levels and coefficients."""
-    seen = np.isfinite(values)
+    """The same seasons and penalties with levels and coefficients of other rows, of each node from its own values."""
     columns = _columns(mean.clock, mean.seasons, steps)
     weights = np.full(columns.shape[1], mean.penalty)
     if X is not None:
         columns = np.concatenate([columns, (X - mean.x_center) / mean.x_scale], axis=1)
         weights = np.concatenate([weights, np.full(X.shape[1], mean.x_penalty)])
-    levels = observed_mean(values, 0, mean.levels)  # a node of which nothing is there keeps its level
-    centred = columns - columns.mean(axis=0)
-    gram, across = centred.T @ centred + np.diag(weights), centred.T @ np.where(seen, values - levels, 0.0)
-    coefficients = np.linalg.solve(gram, across)
-    levels = observed_mean(values - columns @ coefficients, 0, mean.levels)
+    levels, coefficients = mean.levels.copy(), np.zeros((columns.shape[1], values.shape[1]))
+    patterns, which = np.unique(np.isfinite(values), axis=1, return_inverse=True)
+    for number, seen in enumerate(patterns.T):
+        nodes = np.flatnonzero(which.reshape(-1) == number)
+        if seen.any():  # a node of which nothing is there keeps its level
+            own, known = columns[seen], values[seen][:, nodes]
+            centred = _centred(steps[seen], own, mean.n_exogenous)
+            gram, across = centred.T @ centred + np.diag(weights), centred.T @ (known - known.mean(axis=0))
+            coefficients[:, nodes] = np.linalg.solve(gram, across)
+            levels[nodes] = np.mean(known - own @ coefficients[:, nodes], axis=0)
     return replace(mean, levels=levels, coefficients=coefficients)
+
+
+def _centred(steps: Array, columns: Array, n_exogenous: int) -> Array:
+    """Columns about their means, and waves of seasons about straight lines too: a trend is no part of a season."""
+    centred, line = columns - columns.mean(axis=0), steps - steps.mean()
+    waves = centred[:, : columns.shape[1] - n_exogenous]
+    waves -= np.multiply.outer(line, line @ waves / max(float(line @ line), TINY))
+    return np.asarray(centred)
 
 
 def _seasons(
@@ -310,19 +325,19 @@ def _is_harmonic(period: float, of: float, n_steps: int) -> bool:
     return ratio > 0.9 and abs(ratio - round(ratio)) < max(of, period) / n_steps
 
 
-def _best_penalty(columns: Array, values: Array, n_open: int, others: float = 0.0) -> tuple[float, float]:
-    """The squared error of later rows, about their own levels, and the penalty of the last few columns with the least.
-
-    All but the last `n_open` columns have the penalty of others.
-    """
+def _best_penalty(
+    steps: Array, columns: Array, values: Array, n_exogenous: int = 0, of_seasons: float = 0.0
+) -> tuple[float, float]:
+    """The least squared error of later rows about their levels, and its penalty: of exogenous columns, if there are."""
     cuts, errors = [int(share * len(values)) for share in BLOCKS], np.zeros(len(PENALTIES))
-    is_open = np.arange(columns.shape[1]) >= columns.shape[1] - n_open
+    is_open = np.arange(columns.shape[1]) >= (columns.shape[1] - n_exogenous if n_exogenous else 0)
     for cut, end in pairwise(cuts):
-        before, after = (columns[part] - columns[part].mean(axis=0) for part in (slice(cut), slice(cut, end)))
+        before = _centred(steps[:cut], columns[:cut], n_exogenous)
+        after = columns[cut:end] - columns[cut:end].mean(axis=0)
         known, target = (values[part] - values[part].mean(axis=0) for part in (slice(cut), slice(cut, end)))
         gram, across = before.T @ before, before.T @ known
         for place, penalty in enumerate(PENALTIES):
-            found = np.linalg.solve(gram + np.diag(np.where(is_open, penalty, others)), across)
+            found = np.linalg.solve(gram + np.diag(np.where(is_open, penalty, of_seasons)), across)
             errors[place] += np.sum((target - after @ found) ** 2)
     best = int(np.argmin(errors))
     return float(errors[best]), float(PENALTIES[best])

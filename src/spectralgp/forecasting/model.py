@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,20 +15,20 @@ from spectralgp._basics.progress import mention
 from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
 from spectralgp.forecasting.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.forecasting.stack import (
-    BLOCKS,
+    HORIZONS,
     LAGS,
     Judged,
     Member,
     Stack,
     Trials,
+    block_ends,
     completed,
+    forecasts_from,
     horizons_for,
     judged,
-    last_rows,
-    rolled,
     stacked,
 )
-from spectralgp.forecasting.times import Clock
+from spectralgp.forecasting.times import Clock, time_labels
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Sqp
@@ -45,7 +45,6 @@ from spectralgp.time import (
     complete,
     learn_each,
     learn_on_graph,
-    rolling,
 )
 from spectralgp.time.process import ROUGHLY_OPEN, rows_seen
 
@@ -60,6 +59,8 @@ FEWEST_SCALED = 8  # values of a node, below which its scale is at least that of
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
+FAR = 20.0  # forecast deviations, beyond which a value is doubted
+SETTLED = 1e-12  # relative change of variances from row to row, below which correlations are cached
 GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
 
 
@@ -294,12 +295,17 @@ def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]
 
 
 def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
-    """What a mean leaves of rows in units of nodes, and the units."""
-    left = rows.values - mean.at(rows.steps, rows.exogenous)
-    counts = np.isfinite(left).sum(axis=0)
-    deviations = np.sqrt(observed_mean(left**2, 0, 0.0))
-    typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
-    scales = np.maximum(deviations, np.where(counts < FEWEST_SCALED, 1.0, SMALLEST_SCALE) * typical)
+    """What a mean leaves of rows in units of nodes, and the units.
+
+    A node with n equal values has the median (or the largest value, or one, where no node moved) over ``sqrt(n + 1)``.
+    """
+    values, left = rows.values, rows.values - mean.at(rows.steps, rows.exogenous)
+    counts, is_still = np.isfinite(left).sum(axis=0), np.fmax.reduce(values) == np.fmin.reduce(values)
+    deviations = np.where(is_still, 0.0, np.sqrt(observed_mean(left**2, 0, 0.0)))
+    typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 0.0
+    typical = typical or float(np.nanmax(np.abs(values))) or 1.0
+    least = np.where(is_still, 1 / np.sqrt(counts + 1), SMALLEST_SCALE)
+    scales = np.maximum(deviations, np.where(counts < FEWEST_SCALED, 1.0, least) * typical)
     return left / scales, scales
 
 
@@ -326,8 +332,8 @@ def learn_series(
     names = [SEPARABLE, GRAPH, NODES] if graph.n_edges else [NODES]
     learner = Learner(graph, chosen, residual is not None, Sqp())
     decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, Member]()
-    if horizons_for(len(values)).size:
-        cut = int(BLOCKS[0] * len(values))
+    if horizons_for(int(np.isfinite(values).any(axis=1).sum())).size:
+        cut = block_ends(values)[0]
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
         if first:
             learner = replace(learner, solver=Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS))
@@ -391,20 +397,16 @@ def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, ho
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
     values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
-    means, variances = rolled(model.stack.members, rows.steps, values, origins, horizons)
     ahead = model.ahead(model.last + horizons.astype(float))
-    recent = last_rows(completed(model.stack.members, rows.steps, values), origins)
     level = model.mean.at(rows.steps, rows.exogenous)
     found = []
-    for place, horizon in enumerate(horizons.tolist()):
-        kept = origins + horizon < len(values)
-        targets = origins[kept] + horizon
-        centre = model.stack.mean([one[kept, place] for one in means], recent[kept], float(horizon))
-        spread = model.stack.variance([one[kept, place] for one in variances], float(horizon))
-        observed = rows.values[targets]
-        mean, std = level[targets] + model.scales * centre, model.scales * np.sqrt(spread)
+    for place, one in enumerate(forecasts_from(model.stack.members, rows.steps, values, origins, horizons)):
+        centre = model.stack.mean(one.means, one.rows, float(one.horizon))
+        spread = model.stack.variance(one.variances, float(one.horizon))
+        observed = rows.values[one.targets]
+        mean, std = level[one.targets] + model.scales * centre, model.scales * np.sqrt(spread)
         _, densities = scored_rows(ahead.correlation(place), observed - mean, std)
-        found.append(Scored(targets, observed, mean, std, densities))
+        found.append(Scored(one.targets, observed, mean, std, densities))
     return scored(horizons, found, rows.values, rows.values[: first + 1], season_rows(model.mean, first), how)
 
 
@@ -438,19 +440,36 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
     """Errors of rows one step before each in deviations, root mean squares of decorrelated ones, and log densities."""
     n_steps = len(rows.steps)
     scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
-    correlations = dict[float, Array]()
+    gap, settled, correlation = np.nan, np.empty(0), np.empty(0)
     for place in range(n_steps):
         here = slice(place, place + 1)
         own = rows.part(here)
         law = model.ahead(own.steps, own.exogenous)
-        gap = float(law.horizons[0])
-        if gap not in correlations:
-            correlations[gap] = law.correlation(0)
+        _, variances, opened = law.parts[model.stack.spread].modes  # by which, and the gap, nodes are correlated
+        if gap != law.horizons[0] or opened.size or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
+            gap, settled, correlation = np.nan if opened.size else law.horizons[0], variances, law.correlation(0)
         std, error = np.sqrt(law.variance), own.values - law.mean
         scaled[here] = error / std
-        distances[here], densities[here] = scored_rows(correlations[gap], error, std)
+        distances[here], densities[here] = scored_rows(correlation, error, std)
         model = model.updated(own)
     return scaled, distances, densities
+
+
+def doubts(model: SeriesModel, rows: Rows, seen: Sequence[Rows], names: Sequence[str]) -> Iterator[str]:
+    """Sentences about later rows that hardly belong to the series, by the rules of `GraphGPForecaster.update`."""
+    gaps, labels = np.diff(rows.steps, prepend=model.last), time_labels(model.clock, rows.steps)
+    place, past = int(np.argmax(gaps)), [*(one.steps for one in seen), np.array([model.last])]
+    if gaps[place] > HORIZONS[-1] and gaps[place] > 2 * np.diff(np.concatenate(past)).max(initial=1.0):
+        yield f"Y has a gap of {gaps[place]:.6g} steps before {labels[place]}, unlike rows before. Check its times."
+    law = model.ahead(rows.steps, rows.exogenous)
+    far = np.argwhere(np.abs(rows.values - law.mean) > FAR * np.sqrt(law.variance))
+    if len(far):
+        place, node = far[0].tolist()
+        yield (
+            f"Y has {len(far)} values beyond {FAR:g} deviations of their forecasts; the first is {labels[place]}, "
+            f"{names[node]}: {rows.values[place, node]:.6g}, where {law.mean[place, node]:.6g} was forecast. Pass NaN "
+            "if it is a code for a missing value."
+        )
 
 
 def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
@@ -470,29 +489,12 @@ def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
 
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
-    own = model.in_units(rows)
-    seen, are_partial = rows_seen(own)
-
-    def expected(process: ModalProcess) -> tuple[Array, Array]:
-        """Means and variances of rows one step before each."""
-        if not are_partial.any():
-            found = process.filtered(rows.steps, own)
-            return own - process.unload(found.innovations), process.node_variances(found.innovation_variances)
-        mean, variance = np.full((2, *own.shape), np.nan)
-        origins = np.arange(seen[0], len(own) - 1)
-        ahead = rolling(process, rows.steps, own, origins, np.ones(1, np.intp))
-        mean[origins + 1], variance[origins + 1] = (part[:, 0] for part in ahead)
-        return mean, variance
-
-    pairs = zip(model.stack.members, model.stack.weights, strict=True)
-    nothing = np.zeros(1), np.zeros(1)  # of members that have no weight
-    means, variances = zip(*(expected(one.process) if weight else nothing for one, weight in pairs), strict=True)
-    drifts = 1 in model.stack.drift_horizons
-    filled = completed(model.stack.members, rows.steps, own) if drifts else own
-    before = last_rows(filled, np.arange(-1, len(own) - 1)) if drifts else np.empty(0)
-    shown = (own - model.stack.mean(means, before, 1.0)) / np.sqrt(model.stack.variance(variances, 1.0))
-    shown[0] = np.nan
-    return np.asarray(shown)
+    own, shown = model.in_units(rows), np.full(rows.values.shape, np.nan)
+    origins = np.arange(rows_seen(own)[0][0], len(own) - 1)
+    (one,) = forecasts_from(model.stack.members, rows.steps, own, origins, np.ones(1, np.intp))
+    mean, variance = model.stack.mean(one.means, one.rows, 1.0), model.stack.variance(one.variances, 1.0)
+    shown[one.targets] = (one.observed - mean) / np.sqrt(variance)
+    return shown
 
 
 def paths(ahead: Ahead, n_samples: int, random: np.random.Generator) -> Array:

@@ -7,7 +7,7 @@ are in units of nodes: what the mean of the forecast leaves, over the scale of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,11 +16,14 @@ from scipy.linalg import eigh
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.forecasting.backtests import Scored
 from spectralgp.forecasting.mean import TINY
+from spectralgp.scores import observed_mean
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
 HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
-BLOCKS = (0.6, 0.8, 1.0)  # of the rows: models are learnt before the first, and judged in the two blocks between
+BLOCKS = (0.6, 0.8, 1.0)  # of the rows with values: models are learnt before the first and validated between these
+MOST_GROWN = 10.0  # times the growth of the median node, from which on what a node did before the blocks says nothing
+STILL = 1e-4  # of its scale, below which a node has not moved
 FEWEST_BLOCK = 8  # rows of a block, below which nothing is weighed
 MOST_ORIGINS = 4_000  # from which forecasts are looked at
 WEIGHT_STEP = 0.05  # of the grid of weights
@@ -44,20 +47,6 @@ class Member:
     name: str
     process: ModalProcess
     fit: SeriesFit | None = None  # on the graph
-
-
-def rolled(
-    members: Sequence[Member], steps: Array, values: Array, origins: Indices, horizons: Indices
-) -> tuple[list[Array], list[Array]]:
-    """Means and variances of members' forecasts, (n_origins, n_horizons, n_nodes), each in one pass over the rows.
-
-    Variances have what each value has for itself; forecasts beyond the last row are of no row.
-    """
-    beyond = int(horizons.max())
-    later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])
-    padded = np.concatenate([values, np.full((beyond, values.shape[1]), np.nan)])
-    found = [rolling(one.process, later, padded, origins, horizons) for one in members]
-    return [means for means, _ in found], [variances for _, variances in found]
 
 
 def correlations_ahead(member: Member, steps: Array, values: Array, horizons: Indices) -> list[Array]:
@@ -194,6 +183,11 @@ class _Forecasts:
     means: list[Array]  # of the members
     variances: list[Array]
 
+    @property
+    def targets(self) -> Indices:
+        """Numbers of the rows that are forecast."""
+        return self.origins + self.horizon
+
     def error(self, weights: Array) -> Array:
         return self.observed - weighted(weights, self.means)
 
@@ -201,32 +195,58 @@ class _Forecasts:
         return weighted(weights, self.variances)
 
     def blocks(self, cuts: Sequence[int]) -> list[tuple[Mask, Mask]]:
-        """For each block the forecasts of rows before it, and those made from its eve on of rows in it."""
-        targets = self.origins + self.horizon
-        return [(targets < start, (self.origins + 1 >= start) & (targets < end)) for start, end in pairwise(cuts)]
+        """For each block with values the forecasts of rows before it, and those made from its eve on of rows in it."""
+        targets, seen = self.targets, np.isfinite(self.observed).any(axis=1)
+        afters = [seen & (self.origins + 1 >= start) & (targets < end) for start, end in pairwise(cuts)]
+        return [(seen & (targets < start), after) for start, after in zip(cuts, afters, strict=False) if after.any()]
+
+
+def forecasts_from(
+    members: Sequence[Member], steps: Array, values: Array, origins: Indices, horizons: Indices
+) -> list[_Forecasts]:
+    """Forecasts of later rows, values with what each has for itself, from some: by horizon, in one pass per member."""
+    beyond = int(horizons.max())
+    later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])  # of which no row is there
+    padded = np.concatenate([values, np.full((beyond, values.shape[1]), np.nan)])
+    laws = [rolling(one.process, later, padded, origins, horizons) for one in members]
+    rows, found = last_rows(completed(members, steps, values), origins), []
+    for place, horizon in enumerate(horizons.tolist()):
+        kept = origins + horizon < len(values)
+        moments = ([one[kept, place] for one in parts] for parts in zip(*laws, strict=True))
+        found.append(_Forecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], *moments))
+    return found
+
+
+def block_ends(values: Array) -> list[int]:
+    """Numbers of rows at `BLOCKS`, counted in rows with values: no block is without any."""
+    seen = np.flatnonzero(np.isfinite(values).any(axis=1))
+    return [int(seen[int(share * seen.size) - 1]) + 1 for share in BLOCKS]
 
 
 def horizons_for(n_steps: int) -> Indices:
-    """Horizons of which a block of a series has at least two."""
+    """Horizons of which a block of a series has at least two, by its number of rows with values."""
     length = int((BLOCKS[1] - BLOCKS[0]) * n_steps)
     chosen = [one for one in HORIZONS if 2 * one <= length] if length >= FEWEST_BLOCK else []
     return np.array(chosen, dtype=np.intp)
 
 
-def _forecasts(members: Sequence[Member], steps: Array, values: Array, horizons: Indices) -> list[_Forecasts]:
-    """Forecasts from rows spread over all but the first, the last ones among them."""
+def _forecasts(
+    members: Sequence[Member], steps: Array, values: Array, horizons: Indices, cut: int | None = None
+) -> list[_Forecasts]:
+    """Forecasts from rows spread over all but the first, the last ones among them.
+
+    Nodes that did not move up to a cut, or grew beyond the others after it, are not compared: their scale was unknown.
+    """
     n_steps = len(values)
-    first = max(2 * LAGS, n_steps // 20)
+    moved = observed_mean(values[:cut] ** 2, 0, 0.0) > STILL**2
+    growth = observed_mean(values[n_steps if cut is None else cut :] ** 2, 0, 0.0)
+    typical = float(np.median(growth[moved])) if moved.any() else 0.0
+    targets = np.where(moved & (growth <= MOST_GROWN**2 * typical), values, np.nan)
+    first = max(2 * LAGS, n_steps // 20, int(np.argmax(np.isfinite(values).any(axis=1))))
     stride = max(1, -(-(n_steps - 1 - first) // MOST_ORIGINS))
     origins = np.arange(n_steps - 2, first - 1, -stride, dtype=np.intp)[::-1]
-    all_means, all_variances = rolled(members, steps, values, origins, horizons)
-    rows = last_rows(completed(members, steps, values), origins)
-    found = []
-    for place, horizon in enumerate(horizons.tolist()):
-        kept = origins + horizon < n_steps
-        means, variances = ([one[kept, place] for one in parts] for parts in (all_means, all_variances))
-        found.append(_Forecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], means, variances))
-    return found
+    found = forecasts_from(members, steps, values, origins, horizons)
+    return [replace(one, observed=targets[one.targets]) for one in found]
 
 
 # ---------------------------------------------------------------------------------------------------------- pieces
@@ -251,24 +271,27 @@ def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
     return np.asarray(best / best.sum())
 
 
+def _regression(rows: Array, errors: Array) -> tuple[Array, Array, Array]:
+    """Eigenvectors of a regression on last rows, and precisions and products with errors by node: missing at random."""
+    known = np.isfinite(errors)
+    precisions, vectors = np.linalg.eigh(rows.T @ rows)
+    across = vectors.T @ (rows.T @ np.where(known, errors, 0.0))
+    return vectors, np.multiply.outer(np.maximum(precisions, 0.0), known.mean(axis=0)), across
+
+
 def drift_of(rows: Array, errors: Array, penalty: float) -> Array:
-    """Coefficients of errors on last rows, by ridge regression; rows with holes are left out."""
-    known = np.isfinite(errors).all(axis=1)
-    gram = rows[known].T @ rows[known]
-    gram[np.diag_indices_from(gram)] += penalty
-    return np.asarray(np.linalg.solve(gram, rows[known].T @ errors[known]))
+    """Coefficients of errors on last rows, by ridge regression on the errors observed of each node."""
+    vectors, precisions, across = _regression(rows, errors)
+    return np.asarray(vectors @ (across / (precisions + penalty)))
 
 
 def drift_penalty(rows: Array, errors: Array) -> float:
-    """The penalty with the least error in the last fifth."""
+    """The penalty with the least error in the last fifth; the largest where none of it is observed."""
     cut = int(0.8 * len(rows))
-    known = np.isfinite(errors[:cut]).all(axis=1)
-    before = rows[:cut][known]
-    precisions, vectors = np.linalg.eigh(before.T @ before)
-    rotated, later = vectors.T @ (before.T @ errors[:cut][known]), rows[cut:] @ vectors
-    shrunk = [rotated / (np.maximum(precisions, 0.0) + penalty)[:, None] for penalty in DRIFT_PENALTIES]
-    squares = [np.nanmean((errors[cut:] - later @ one) ** 2) for one in shrunk]
-    return float(DRIFT_PENALTIES[int(np.argmin(squares))])
+    vectors, precisions, across = _regression(rows[:cut], errors[:cut])
+    later = rows[cut:] @ vectors
+    squares = [np.nansum((errors[cut:] - later @ (across / (precisions + one))) ** 2) for one in DRIFT_PENALTIES[::-1]]
+    return float(DRIFT_PENALTIES[::-1][int(np.argmin(squares))])
 
 
 def inflations(errors: Array, variances: Array, horizon: int) -> Array:
@@ -295,15 +318,21 @@ def shown_correlations(errors: Array, variances: Array) -> Array:
 def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
     """Log density, but for scales, of rows whose correlations are ``(1 - b) own + b shown``, for each b of `SHARES`.
 
-    In the basis that makes both diagonal; rows with holes are left out.
+    In the basis that makes both diagonal; missing values are integrated out by their block of the precision matrix.
     """
-    scaled = scaled[np.isfinite(scaled).all(axis=1)]
     firm = own + 1e-8 * np.eye(len(own))
     ratios, vectors = eigh(shown, firm)
-    squares, determinant = np.sum((scaled @ vectors) ** 2, axis=0), float(np.linalg.slogdet(firm)[1])
     mixed = (1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0))
-    logs = len(scaled) * (np.sum(np.log(mixed), axis=1) + determinant)
-    return np.asarray(-0.5 * (np.sum(squares / mixed, axis=1) + logs))
+    determinants = np.sum(np.log(mixed), axis=1) + float(np.linalg.slogdet(firm)[1])
+    found, (patterns, which) = np.zeros(len(SHARES)), np.unique(np.isfinite(scaled), axis=0, return_inverse=True)
+    for number, there in enumerate(patterns):
+        turned = np.where(there, scaled[which.reshape(-1) == number], 0.0) @ vectors
+        lost = vectors[~there] / mixed[:, None]  # (n_shares, n_missing, n_nodes)
+        precisions, across = lost @ vectors[~there].T, lost @ turned.T
+        explained = np.sum(across * np.linalg.solve(precisions, across), axis=(1, 2))
+        logs = len(turned) * (determinants + np.linalg.slogdet(precisions)[1])
+        found -= 0.5 * (np.sum(np.sum(turned**2, axis=0) / mixed, axis=1) - explained + logs)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------- judging
@@ -311,12 +340,12 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
 
 def judged(members: Sequence[Member], steps: Array, values: Array, with_drift: bool) -> Judged:
     """Weights, drift and calibration by two later blocks, of models that were learnt before both of them."""
-    n_steps, n_nodes = values.shape
-    horizons, cuts = horizons_for(n_steps), [int(share * n_steps) for share in BLOCKS]
-    found = _forecasts(members, steps, values, horizons)
+    n_nodes, cuts = values.shape[1], block_ends(values)
+    horizons = horizons_for(int(np.isfinite(values).any(axis=1).sum()))
+    found = _forecasts(members, steps, values, horizons, cuts[0])
     errors = []
     for one in found:
-        inside = np.logical_or.reduce([after for _, after in one.blocks(cuts)])
+        inside = np.any([np.zeros(len(one.origins), bool), *(after for _, after in one.blocks(cuts))], axis=0)
         errors.append([one.observed[inside] - mean[inside] for mean in one.means])
     weights = weights_by_squares(errors)
     expected: list[list[Array]] = [[] for _ in horizons]
@@ -326,11 +355,11 @@ def judged(members: Sequence[Member], steps: Array, values: Array, with_drift: b
     with_drift = with_drift and n_nodes <= MOST_DRIFTING
     said = tuple(_judged_at(one, cuts, weights, own, with_drift) for one, own in zip(found, expected, strict=True))
     spread, shares = int(np.argmax(weights)), np.zeros(len(horizons))
-    if expected[0]:
-        totals = np.array([one.densities for one in said])
+    totals = np.array([one.densities for one in said])
+    if totals.any():
         spread = int(np.argmax(totals.max(axis=2).sum(axis=0)))
         shares = SHARES[np.argmax(totals[:, spread], axis=1)]
-    table = np.array([[np.sqrt(np.nanmean(one**2)) for one in own] for own in errors])
+    table = np.sqrt([[float(observed_mean(one.ravel() ** 2, 0)) for one in own] for own in errors])
     trials = Trials(tuple(one.name for one in members), weights, horizons, table)
     return Judged(trials, weights, spread, shares, said)
 
@@ -340,14 +369,14 @@ def _judged_at(
 ) -> AtHorizon:
     """What the blocks say at one horizon, of whose members correlations are `expected`."""
     error, variance = one.error(weights), one.variance(weights)
-    blocks = [(before, after) for before, after in one.blocks(cuts) if after.any() and before.sum() >= FEWEST_REGRESSED]
+    blocks = [(before, after) for before, after in one.blocks(cuts) if before.sum() >= FEWEST_REGRESSED]
     gains, penalties, added = [], [], np.zeros_like(error)
     for before, after in blocks if with_drift else []:
         penalties.append(drift_penalty(one.rows[before], error[before]))
         added[after] = one.rows[after] @ drift_of(one.rows[before], error[before], penalties[-1])
         plain, corrected = (float(np.nanmean(e**2)) for e in (error[after], error[after] - added[after]))
         gains.append(corrected / plain if plain else 1.0)
-    has_drift = len(gains) == len(cuts) - 1 and max(gains) < 1 and np.mean(gains) <= 1 - DRIFT_GAIN
+    has_drift = 0 < len(gains) == len(one.blocks(cuts)) and max(gains) < 1 and np.mean(gains) <= 1 - DRIFT_GAIN
     ratios, counts, pieces = [], [], []
     densities = np.zeros((len(expected), len(SHARES)))
     for number, (before, after) in enumerate(blocks):
@@ -356,9 +385,9 @@ def _judged_at(
         if has_drift:
             own, left = gains[number] * own, left - added[after]
         mean = one.observed[after] - error[after] + (added[after] if has_drift else 0.0)
-        pieces.append((one.origins[after] + one.horizon, one.observed[after], mean, np.sqrt(own)))
+        pieces.append((one.targets[after], one.observed[after], mean, np.sqrt(own)))
         ratios.append(float(np.nanmean(left**2 / own)))
-        counts.append(int(after.sum()))
+        counts.append(float(np.isfinite(left).sum() / left.shape[1]))
         if expected:
             shown, scaled = shown_correlations(error[before], variance[before]), left / np.sqrt(own)
             # how wide errors are is another question

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.tables import Table, as_table, row_labels
+from spectralgp._basics.tables import Table, as_table, is_counted, row_labels
 
 Stamps = NDArray[np.int64]  # microseconds since 1970, in UTC; of the local clock where they say so
 Ways = Literal["elapsed", "clock", "months", "month ends"]
@@ -23,6 +23,7 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 NATURAL = {"day": DAY, "week": 7 * DAY, "year": 365.2425 * DAY}
 SAME_STEP = 1e-6  # of a step, by which a gap may differ from a whole number of steps
+MOST_STEPS = 1e12  # from the first row, beyond which a step is no longer told from the next
 SHORTEST_MONTH = 27.5 * DAY
 ZONE_BLOCK = 900 * SECOND  # clocks change on a quarter of an hour of UTC
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -90,13 +91,13 @@ class Clock(ABC):
     def labels(self, steps: Array) -> Any:
         """Steps as times: numbers, or moments as NumPy's datetime64 of UTC."""
 
-    @abstractmethod
     def cycles(self, steps: Array) -> dict[str, Array]:
-        """Natural seasons that are longer than two steps: how many of each have passed at given steps."""
+        """Natural seasons that are longer than two steps, if any: how many of each have passed at given steps."""
+        return {}
 
-    @abstractmethod
     def natural_periods(self) -> dict[str, float]:
         """The length of each natural season in steps."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,6 @@ class Numbers(Clock):
 
     def labels(self, steps: Array) -> Array:
         return self.start + self.step * steps
-
-    def cycles(self, steps: Array) -> dict[str, Array]:
-        return {}
-
-    def natural_periods(self) -> dict[str, float]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -177,6 +172,11 @@ class Calendar(Clock):
 
 def _whole(steps: Array) -> Array:
     """Steps rounded to whole ones where all of them are but for rounding."""
+    furthest = float(np.abs(steps).max(initial=0.0))
+    if furthest > MOST_STEPS:
+        raise ValueError(
+            f"times must lie within {MOST_STEPS:g} steps of the first; got {furthest:g}. Check their units."
+        )
     nearest = np.round(steps)
     return nearest if np.all(np.abs(steps - nearest) <= SAME_STEP * np.maximum(1.0, 1e-6 * np.abs(steps))) else steps
 
@@ -298,6 +298,11 @@ class TimedRows:
     times: Times | None
     column: str | None = None  # that the times had in a library without an index
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether rows are only counted: an array, or a table without an index of its own."""
+        return self.times is None or (self.column is None and is_counted(self.table.index))
+
 
 def timed_rows(given: Any, argument: str, **kwargs: Any) -> TimedRows:
     """A table of any library with its times: its index, or its one column of dates."""
@@ -311,6 +316,22 @@ def timed_rows(given: Any, argument: str, **kwargs: Any) -> TimedRows:
     if index is None:
         return TimedRows(table, None)
     return TimedRows(table, as_times(index, f"the index of {argument}"))
+
+
+def places_in_time(timed: TimedRows, steps: Array, clock: Clock, argument: str) -> Indices:
+    """The row of a table at each step, -1 where it has none; rows that are only counted are those of the steps."""
+    if timed.times is None or timed.is_counted:
+        if len(timed.table) != len(steps):
+            raise ValueError(f"{argument} must have {len(steps)} rows, one per time; got {len(timed.table)}.")
+        return np.arange(len(steps))
+    own = clock.steps(timed.times)
+    order = np.argsort(own, kind="stable")
+    same = np.flatnonzero(np.diff(own[order]) <= SAME_STEP)
+    if same.size:
+        twice = shown(timed.times)[order[same[0]]]
+        raise ValueError(f"{argument} must have one row per time; got {twice} more than once. Drop or average them.")
+    nearest = order[np.minimum(np.searchsorted(own[order], steps - SAME_STEP), len(own) - 1)]
+    return np.where(np.abs(own[nearest] - steps) <= SAME_STEP, nearest, -1)
 
 
 def _date_column(given: Any) -> str | None:

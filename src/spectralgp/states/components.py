@@ -36,9 +36,9 @@ class Component(ABC):
     """A stationary process of variance one: blocks of states, of which the first ones add up to its value."""
 
     @property
-    @abstractmethod
     def n_blocks(self) -> int:
-        """Number of blocks, each with a transition of its own and the same share of the power."""
+        """Number of blocks, each with a transition of its own and the same share of the power; one in most."""
+        return 1
 
     @property
     @abstractmethod
@@ -75,10 +75,6 @@ class Matern(Component):
     def __post_init__(self) -> None:
         if self.smoothness not in _POLYNOMIALS:
             raise ValueError(f"smoothness must be 0.5, 1.5 or 2.5; got {self.smoothness!r}.")
-
-    @property
-    def n_blocks(self) -> int:
-        return 1
 
     @property
     def stationary(self) -> Array:

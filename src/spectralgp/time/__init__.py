@@ -2,18 +2,9 @@
 
 from spectralgp.states import Component, Matern, Oscillator
 from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
-from spectralgp.time.process import (
-    Completion,
-    Filtered,
-    Forecast,
-    ModalProcess,
-    complete,
-    completed_in_turn,
-    rolling,
-)
+from spectralgp.time.process import Filtered, Forecast, ModalProcess, complete, completed_in_turn, rolling
 
 __all__ = [
-    "Completion",
     "Component",
     "Filtered",
     "Forecast",

@@ -14,7 +14,7 @@ from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.kernels import GraphKernel, Identity
 from spectralgp.kernels.base import SIGNAL_SHARE, Positivity, SpectralKernel
 from spectralgp.learning import Certificate, Outcome, Sqp, Stage
-from spectralgp.learning.fit import certify, lift_above_zero
+from spectralgp.learning.fit import Searched, certify, lift_above_zero
 from spectralgp.learning.objective import (
     FIRST_NOISE_SHARE,
     NOISE_CEILING,
@@ -49,7 +49,7 @@ MOST_EM_STEPS = 40
 MOST_MISSING = 0.9  # share of the information
 
 # Nodes on their own
-LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, that one has which is never seen to move
+LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, below which a node is taken to have that mean, unlearnt
 NODE_PRECISION = 0.02  # of the log powers and variances about where they start
 MOST_NODE_STEPS = 60
 NODE_COMPLETIONS = 6  # of series with holes, each under what was learnt from the one before
@@ -125,12 +125,9 @@ class Dynamics:
 
     def chosen(self, numbers: Sequence[int]) -> Dynamics:
         """With some of the components."""
-        return replace(
-            self,
-            components=tuple(self.components[number] for number in numbers),
-            powers=tuple(self.powers[number] for number in numbers),
-            rates=tuple(self.rates[number] for number in numbers),
-        )
+        parts: tuple[Any, ...] = (self.components, self.powers, self.rates)
+        components, powers, rates = (tuple(part[number] for number in numbers) for part in parts)
+        return replace(self, components=components, powers=powers, rates=rates)
 
     def path(self) -> list[Dynamics]:
         """Forms of growing complexity, of which this is the last: powers grow first, then rates that are functions."""
@@ -156,13 +153,9 @@ class Dynamics:
         """What filters run on, at some frequencies."""
         powers = np.array([kernel.power(eigenvalues) for kernel in self.powers])
         rates = self.least_rate + np.array([kernel.power(eigenvalues) for kernel in self.rates])
-        residuals = [kernel.power(eigenvalues) for kernel in self.residuals]
-        return StateSpace(
-            self.components,
-            powers,
-            rates,
-            np.sum([*residuals, self.noise_variance * np.ones(eigenvalues.size)], axis=0),
-        )
+        noise = np.full(eigenvalues.size, self.noise_variance)
+        own = np.sum([*(kernel.power(eigenvalues) for kernel in self.residuals), noise], axis=0)
+        return StateSpace(self.components, powers, rates, own)
 
     def process(self, spectrum: ExactSpectrum) -> ModalProcess:
         """The process on a graph."""
@@ -314,7 +307,7 @@ class SeriesObjective:
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesFit:
+class SeriesFit(Searched):
     """Learnt dynamics, with the evidence that they are a maximum."""
 
     dynamics: Dynamics
@@ -326,16 +319,6 @@ class SeriesFit:
     detail: str
     stages: tuple[Stage, ...]
     precision: Array = field(repr=False)  # of the parameters, in the order of the dynamics
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is good."""
-        return self.outcome in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
-
-    @property
-    def n_evaluations(self) -> int:
-        """Evaluations of the likelihood with its gradient."""
-        return sum(stage.n_evaluations for stage in self.stages)
 
     def bands(self, eigenvalues: Array) -> tuple[Array, Array]:
         """Standard deviations of log powers and of log rates, by the curvature, (n_components, n_eigenvalues) each."""
@@ -579,12 +562,8 @@ def learn_each(
 
     Parameters
     ----------
-    times : array of shape (n_steps,)
-        Times of the rows, increasing.
-    values : array of shape (n_steps, n_nodes)
-        Rows, centred and scaled; NaN where nothing was observed.
-    components : sequence of Component
-        Matern processes from fast to slow, oscillators anywhere among them.
+    times, values, components
+        As `learn_on_graph` takes them.
     start : ModalProcess, optional
         What was learnt of other rows, from which the one search goes on; several starts if not given.
 
@@ -595,14 +574,16 @@ def learn_each(
     """
     (timeline, values), components = _read(times, values, {}), tuple(components)
     mean_squares = observed_mean(np.square(values), 0, 0.0)
-    mean_squares = np.maximum(mean_squares, LEAST_NODE_SHARE * (float(mean_squares.mean()) or 1.0))
+    typical = float(mean_squares.mean()) or 1.0
+    is_still = mean_squares < LEAST_NODE_SHARE * typical  # the likelihood would take its variance to zero
+    mean_squares = np.where(is_still, typical, mean_squares)
     nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
     logarithms = nodes.start(0.0) if start is None else nodes.logarithms(start)
     holes = _Holes(timeline.times, values) if np.isnan(values).any() else None
     for step in range(1 if holes is None else NODE_COMPLETIONS):
         sets = [values] if holes is None else holes.completed(nodes.process(logarithms))
         logarithms = nodes.learnt(sets) if step == 0 and start is None else nodes.scored(sets, logarithms)[0]
-    return nodes.process(logarithms)
+    return nodes.process(np.where(is_still, nodes.start(0.0), logarithms))
 
 
 @dataclass(frozen=True, eq=False)

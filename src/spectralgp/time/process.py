@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.sparse import csr_array
 
 from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
@@ -138,12 +137,8 @@ class Filtered:
 
         Parameters
         ----------
-        times : array of shape (n_steps,)
-            Times of the rows, later than those seen.
-        rows : array of shape (n_steps, n_nodes)
-            Rows, NaN where nothing was observed; empty rows are skipped.
-        smallest_open : float, default=1e-10
-            How much of what missing values leave open is kept, in deviations of states.
+        times, rows, smallest_open
+            As `ModalProcess.filtered` takes them, later than the rows seen.
         """
         process = self.process
         times, rows = process.read(times, rows)
@@ -197,11 +192,9 @@ class Filtered:
         if not n_open + len(lost):  # modes that are missing are nodes, which know nothing of each other: they wait
             errors[missing], lengths[missing] = 0.0, 0.0
             after[:, :, missing] = covariance[:, :, missing]
-            value = self.log_likelihood - 0.5 * float(lengths.sum())
+            state, value = mean + scaled * errors, self.log_likelihood - 0.5 * float(lengths.sum())
             filled = np.where(missing, space.values(mean), row)
-            return replace(
-                self, time=time, state=mean + scaled * errors, covariance=after, log_likelihood=value
-            ), filled
+            return replace(self, time=time, state=state, covariance=after, log_likelihood=value), filled
         sides = np.concatenate([space.values(opened), -lost])
         precision = (sides / variances) @ sides.T
         precision[np.diag_indices(n_open)] += 1.0
@@ -214,25 +207,10 @@ class Filtered:
         state = mean + scaled * errors + np.tensordot(best, moved, 1)
         value = float(lengths.sum() - white @ white)
         value += 2 * float(np.sum(np.log(np.diag(factor)))) - missing.sum() * np.log(2 * np.pi)
-        filled = row.copy()
+        filled, unknown = row.copy(), _largest(left, after, smallest_open)
         filled[missing] = best[n_open:]
-        known = replace(
-            self,
-            time=time,
-            state=state,
-            covariance=after,
-            log_likelihood=self.log_likelihood - 0.5 * value,
-            unknown=_largest(left, after, smallest_open),
-        )
-        return known, filled
-
-    def log_densities(self, times: Any, rows: Any) -> Array:
-        """Log density of each row given all before it, its nodes together, shape (n_steps,); NaN if it is skipped."""
-        times, rows = self.process.read(times, rows)
-        before, found = self.log_likelihood, np.full(len(rows), np.nan)
-        for row, known, _ in self.one_by_one(times, rows, SMALLEST_OPEN):
-            found[row], before = known.log_likelihood - before, known.log_likelihood
-        return found
+        value = self.log_likelihood - 0.5 * value
+        return replace(self, time=time, state=state, covariance=after, log_likelihood=value, unknown=unknown), filled
 
     def forecast(self, times: Any) -> Forecast:
         """What is known of rows at later times, in increasing order."""
@@ -256,8 +234,8 @@ class Forecast:
         return self.known.process
 
     @cached_property
-    def _states(self) -> tuple[Array, Array, Array]:
-        """Means (n_times, n_modes) and variances of the modes, and what missing values leave open of them."""
+    def modes(self) -> tuple[Array, Array, Array]:
+        """Means (n_times, n_modes) and variances of the modes, and directions that missing values leave open."""
         space, line = self.process.space, Timeline.of(np.concatenate([[self.known.time], self.times]))
         matrices = space.matrices(line.gaps)
         means, variances = np.empty((2, self.times.size, space.n_modes))
@@ -273,31 +251,19 @@ class Forecast:
     @cached_property
     def mean(self) -> Array:
         """Means, shape (n_times, n_nodes)."""
-        return self.process.unload(self._states[0])
+        return self.process.unload(self.modes[0])
 
     @cached_property
     def variance(self) -> Array:
         """Variances, shape (n_times, n_nodes)."""
-        _, variances, opened = self._states
+        _, variances, opened = self.modes
         return self.process.node_variances(variances) + np.square(self.process.unload(opened)).sum(axis=1)
 
     def node_covariance(self, step: int) -> Array:
         """Covariance of the nodes at one of the times, by its number, shape (n_nodes, n_nodes)."""
-        _, variances, opened = self._states
+        _, variances, opened = self.modes
         sides = self.process.unload(opened[step])
         return self.process.node_covariance(variances[step]) + sides.T @ sides
-
-    def log_density(self, rows: Any) -> Array:
-        """Log density of a row at each time, its nodes together but alone among the rows, shape (n_times,)."""
-        rows = as_real_array(
-            rows, "rows", ("n_times", "n_nodes"), sizes={"n_times": self.times.size, "n_nodes": self.process.n_nodes}
-        )
-        found = np.empty(self.times.size)
-        for step, row in enumerate(rows):
-            factor = np.linalg.cholesky(self.node_covariance(step))
-            white = solve_triangular(factor, row - self.mean[step], lower=True)
-            found[step] = -0.5 * (white @ white + row.size * np.log(2 * np.pi)) - np.sum(np.log(np.diag(factor)))
-        return found
 
     def sample(self, n_samples: int, random_state: Any = None) -> Array:
         """Rows at all times together, drawn n times, shape (n_samples, n_times, n_nodes)."""
@@ -306,12 +272,14 @@ class Forecast:
         matrices = space.matrices(line.gaps)
         roots = _roots(matrices.noises)
         shape = (n_samples, *self.known.state.shape)
-        states = self.known.state + _spread_by(_roots(self.known.covariance), random.standard_normal(shape))
+        states = self.known.state + np.einsum(
+            "abj,nbj->naj", _roots(self.known.covariance), random.standard_normal(shape)
+        )
         states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
             states = matrices.carried(gap, states)
-            states += _spread_by(roots[gap], random.standard_normal(shape))
+            states += np.einsum("abj,nbj->naj", roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
             out[:, step] = space.values(states) + noise
         return self.process.unload(out)
@@ -333,21 +301,13 @@ def _roots(covariances: Array) -> Array:
     return np.moveaxis(roots, -3, -1)
 
 
-def _spread_by(roots: Array, white: Array) -> Array:
-    return np.einsum("abj,nbj->naj", roots, white)
-
-
 def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, horizons: Indices) -> tuple[Array, Array]:
     """Forecasts of rows some steps after each origin, from all rows up to it, by one pass over the rows.
 
     Parameters
     ----------
-    process : ModalProcess
-        What the rows follow.
-    times : array of shape (n_steps,)
-        Times of the rows, increasing.
-    values : array of shape (n_steps, n_nodes)
-        Rows, NaN where nothing was observed; empty rows are skipped.
+    process, times, values
+        What the rows follow, and the rows as `ModalProcess.filtered` takes them.
     origins : array of shape (n_origins,)
         Numbers of the last rows that forecasts know of.
     horizons : array of shape (n_horizons,)
@@ -422,9 +382,9 @@ class SeriesNodes(Nodes):
     @cached_property
     def basis(self) -> ExactSpectrum:  # type: ignore[override]
         """The modes, numbered, as a spectrum of no graph."""
-        n_nodes, process = self.process.n_nodes, self.process
-        alone = Graph(csr_array((n_nodes, n_nodes)))
-        return ExactSpectrum(alone, "combinatorial", False, np.arange(float(n_nodes)), process.basis)
+        n_nodes = self.process.n_nodes
+        numbers = np.arange(float(n_nodes))
+        return ExactSpectrum(Graph.edgeless(n_nodes), "combinatorial", False, numbers, self.process.basis)
 
     @property
     def noise_variance(self) -> float:  # type: ignore[override]
@@ -465,12 +425,8 @@ def complete(
 
     Parameters
     ----------
-    process : ModalProcess
-        What the rows follow.
-    times : array of shape (n_steps,)
-        Times of the rows, increasing.
-    values : array of shape (n_steps, n_nodes)
-        Rows, NaN where nothing was observed.
+    process, times, values
+        What the rows follow, and the rows as `ModalProcess.filtered` takes them.
     n_draws : int, default=0
         How many draws stand for the covariance of what is missing.
     before : Completion, optional
