@@ -462,6 +462,11 @@ def test_a_response_must_be_callable():
         Response(3)
 
 
+def test_the_parameters_of_a_response_are_a_tuple():
+    with pytest.raises(TypeError, match=r"must be a tuple of numbers; got 1\.0\. Pass for example \(1\.0,\)"):
+        Response(bump, 1.0)
+
+
 def test_a_response_needs_a_pair_of_bounds_for_each_parameter():
     with pytest.raises(ValueError, match="parameter_bounds must hold one pair for each of the 2 parameters; got 1"):
         Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0),))

@@ -625,3 +625,10 @@ def test_numbers_as_objects_are_numbers():
 def test_no_inputs_at_all_are_refused_by_name(empty):
     with pytest.raises(ValueError, match=r"X must have at least one row; got shape \(0, 2\)"):
         model().fit(X, Y).predict(empty)
+
+
+def test_one_signal_as_a_list_of_nodes_is_told_to_be_a_row():
+    with pytest.raises(ValueError, match=r"Y must have two dimensions.*got shape \(6,\)\. .*one row: pass Y"):
+        model().fit(None, SIGNALS[0])
+    with pytest.raises(ValueError, match=r"one row: pass Y\[None, :\]"):
+        model().fit(None, pd.Series(SIGNALS[0], NAMES))

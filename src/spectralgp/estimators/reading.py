@@ -284,6 +284,11 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
             "Rows are signals: did you pass a transpose?"
         )
     if is_flat:
+        if given is not None and given.n_nodes == n_signals > 1:
+            raise ValueError(
+                f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
+                "value for each node is one row: pass Y[None, :], or a table with one row."
+            )
         values, seen = values[:, None], None if seen is None else seen[:, None]
     # nothing observed at all is refused later
     kept = np.ones(n_signals, dtype=bool)

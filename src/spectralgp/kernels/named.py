@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -438,6 +438,8 @@ class Response(SpectralKernel):
                 "Pass for example lambda eigenvalues, rate: np.exp(-rate * eigenvalues)."
             )
         as_positive(self.amplitude, "amplitude")
+        if not isinstance(self.parameters, Sequence):
+            raise TypeError(f"parameters must be a tuple of numbers; got {self.parameters!r}. Pass for example (1.0,).")
         if self.parameter_bounds is not None and len(self.parameter_bounds) != len(self.parameters):
             raise ValueError(
                 f"parameter_bounds must hold one pair for each of the {len(self.parameters)} parameters; "
