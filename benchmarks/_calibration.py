@@ -42,8 +42,6 @@ CLASS_NODES, CLASS_NEIGHBORS, N_CLASSES = 100, 6, 3
 STRENGTH, AMPLITUDE, OWN_SHARE = 40.0, 10.0, 1e-3
 PER_CLASS, SPARE = (2, 5, 10), 5  # labels per class, and nodes without one that every class must have
 N_BINS = 10
-# shares of the data sets that slow settings have; all others have all of them
-SHARES = {"default": 0.4, "counts of one signal": 0.75, "counts of 20 signals": 0.5, "forecasts": 0.4}
 # forecasts
 N_STEPS, HORIZONS, N_ORIGINS = 150, (1, 6, 24), 5
 
@@ -339,21 +337,16 @@ def forecasts(observed: str, generator: np.random.Generator) -> dict[str, Scores
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting: where it stands on the page, how it is scored, and how many of the data sets it has."""
+    """A setting: where it stands on the page, and how it is scored."""
 
     table: str
     labels: tuple[str, ...]  # first columns of its row
     score: Callable[[np.random.Generator], Any]  # of one data set; by row where there are several
-    share: float = 1.0  # of the data sets asked for
 
     @property
     def name(self) -> str:
         """Name, by which it is run and kept."""
         return ", ".join((self.table, *filter(None, self.labels)))
-
-    def n_sets(self, n_sets: int) -> int:
-        """Number of data sets, where full settings have so many."""
-        return max(2, round(self.share * n_sets))
 
     def generator(self, seed: int) -> np.random.Generator:
         """Random numbers of a data set: other ones in every setting."""
@@ -383,8 +376,8 @@ def all_cells() -> Mapping[str, Cell]:
     """Settings of the page, in its order."""
     cells = [Cell("regression", ("true hyperparameters", "5", "complete"), partial(true_regression, 5))]
     cells += [
-        Cell("regression", (model, str(n_signals), observed), partial(regression, model, n_signals, observed), share)
-        for model, share in (("Polynomial(2)", 1.0), ("Diffusion()", 1.0), ("default", SHARES["default"]))
+        Cell("regression", (model, str(n_signals), observed), partial(regression, model, n_signals, observed))
+        for model in ("Polynomial(2)", "Diffusion()", "default")
         for n_signals in N_SIGNALS
         for observed in ("complete", "30% missing", "unseen nodes")
     ]
@@ -404,18 +397,14 @@ def all_cells() -> Mapping[str, Cell]:
             "counts",
             ("Poisson", f"{mean:g}", str(n_signals), str(number)),
             partial(on_map, "counts", n_signals, number, mean_count=mean),
-            share,
         )
-        for n_signals, share in ((1, SHARES["counts of one signal"]), (20, SHARES["counts of 20 signals"]))
+        for n_signals in (1, 20)
         for number in N_COVARIATES
         for mean in MEAN_COUNTS
     ]
     cells += [Cell("classes", ("true fields", ""), partial(classes, 0, True))]
     cells += [Cell("classes", ("classifier", str(number)), partial(classes, number, False)) for number in PER_CLASS]
-    cells += [
-        Cell("forecasts", (observed,), partial(forecasts, observed), SHARES["forecasts"])
-        for observed in ("complete", "30% missing")
-    ]
+    cells += [Cell("forecasts", (observed,), partial(forecasts, observed)) for observed in ("complete", "30% missing")]
     return {cell.name: cell for cell in cells}
 
 

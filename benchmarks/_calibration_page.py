@@ -34,7 +34,6 @@ from _calibration import (
     OWN_SHARE,
     POLYNOMIAL,
     SHARE_MISSING,
-    SHARES,
     SPARE,
     STRENGTH,
     WHITE,
@@ -405,15 +404,13 @@ def footnotes(result: Result) -> list[str]:
     if n_codes > 1:
         notes.append(f"* The settings were run with {n_codes} different versions of the code.")
     seconds = sum(cell["seconds"] for cell in cells.values())
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in SHARES.items())
     return [
         "## How it was run\n",
         *notes,
-        "* Data set s of a setting has NumPy's `default_rng([s, k])`, k the CRC-32 of the setting's name. Slow "
-        f"settings have a share of the data sets: {shares}.",
-        f"* {seconds / 60:.0f} minutes of the processor, one thread; Python {result['machine']['python']}.",
-        "* Again: `.venv/bin/python benchmarks/bench_calibration.py`; `--only counts` runs a part, `--sets 40` fewer "
-        "data sets, `--page` writes this page anew.",
+        "* Data set s of a setting has NumPy's `default_rng([s, k])`, k the CRC-32 of the setting's name.",
+        f"* {seconds / 60:.0f} minutes of the processor, one thread each; Python {result['machine']['python']}.",
+        "* Again: `.venv/bin/python benchmarks/bench_calibration.py`; `--workers 16` takes 16 processes, `--only "
+        "counts` runs a part, `--sets 40` fewer data sets, `--page` writes this page anew.",
         "",
     ]
 

@@ -1,6 +1,6 @@
 """Simulation-based calibration: whether intervals hold what they say, for data drawn from each model.
 
-    python benchmarks/bench_calibration.py                    200 data sets per setting, three quarters of an hour
+    python benchmarks/bench_calibration.py                    200 data sets per setting, over two hours
     python benchmarks/bench_calibration.py --sets 40          fewer
     python benchmarks/bench_calibration.py --only counts      settings whose name begins so
     python benchmarks/bench_calibration.py --page             write docs/calibration.md from the results, run nothing
@@ -70,7 +70,7 @@ def add(kept: Kept, new: dict[str, Any]) -> None:
 
 def scored(names: Sequence[str], starts: dict[str, int], n_sets: int, n_workers: int) -> Iterator[tuple[str, Any]]:
     """Settings and scores of the data sets that are wanted beyond those that are kept, in order."""
-    wanted = [(name, seed) for name in names for seed in range(starts[name], CELLS[name].n_sets(n_sets))]
+    wanted = [(name, seed) for name in names for seed in range(starts[name], n_sets)]
     if not wanted:
         return
     if n_workers == 1:
@@ -105,7 +105,7 @@ def run_all(names: Sequence[str], n_sets: int, n_workers: int, kept: Kept, folde
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, help=f"data sets of a full setting (default {N_SETS})")
+    parser.add_argument("--sets", type=int, help=f"data sets of a setting (default {N_SETS})")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="settings whose names begin with one of these")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="folder for results and page instead of benchmarks/results and docs")
