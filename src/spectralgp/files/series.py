@@ -133,17 +133,17 @@ def _member(name: str, process: ModalProcess, fit: Any, **fields: Any) -> tuple[
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    nothing, expected = np.empty((0, n_nodes)), f"of shape (n, {n_states}, {n_nodes})"
     if fields["unknown"] is None:
         fields["unknown"] = np.empty((0, n_states, n_nodes))
-    require(fields["unknown"].shape[1:] == (n_states, n_nodes), "unknown", expected, fields["unknown"].shape)
+    expected, found = f"of shape (n, {n_states}, {n_nodes})", fields["unknown"].shape
+    require(found[1:] == (n_states, n_nodes), "unknown", expected, found)
     learnt = None
     if fit is not None:
         outcome, n_parameters = Outcome[fit.outcome], fit.dynamics.theta.size
         expected = f"of shape ({n_parameters}, {n_parameters})"
         require(fit.precision.shape == (n_parameters, n_parameters), "precision", expected, fit.precision.shape)
         learnt = SeriesFit(process=process, **(vars(fit) | {"outcome": outcome}))
-    return Member(name, process, learnt), Filtered(process, innovations=nothing, innovation_variances=nothing, **fields)
+    return Member(name, process, learnt), Filtered(process, **fields)
 
 
 MEMBER = record(

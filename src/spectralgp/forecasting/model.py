@@ -39,7 +39,6 @@ from spectralgp.time import (
     Filtered,
     Forecast,
     Matern,
-    ModalProcess,
     Oscillator,
     SeriesFit,
     complete,
@@ -358,19 +357,12 @@ def learn_series(
     else:
         names = names[:1]
     members = learner.members(rows.steps, values, names, laplacians, compared)
-    states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
+    states = tuple(one.process.filtered(all_steps, all_values, ROUGHLY_OPEN) for one in members.values())
     stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
     trials = None if decided is None else decided.trials
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
-
-
-def _state_after(process: ModalProcess, steps: Array, values: Array) -> Filtered:
-    """What rows say of the future, and nothing that is as long as they are."""
-    nothing = np.empty((0, process.own.size))
-    found = process.filtered(steps, values, ROUGHLY_OPEN)
-    return replace(found, innovations=nothing, innovation_variances=nothing)
 
 
 def season_rows(mean: Mean, n_before: int) -> int | None:

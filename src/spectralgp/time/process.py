@@ -77,9 +77,9 @@ class ModalProcess:
 
     def start(self, time: float) -> Filtered:
         """What is known before any row, just before a time."""
-        stationary, nothing = self.space.stationary, np.empty((0, self.own.size))
-        before, state = float(np.nextafter(time, -np.inf)), np.zeros(stationary.shape[1:])
-        return Filtered(self, before, state, stationary, 0.0, nothing, nothing, np.empty((0, *state.shape)))
+        stationary, before = self.space.stationary, float(np.nextafter(time, -np.inf))
+        state = np.zeros(stationary.shape[1:])
+        return Filtered(self, before, state, stationary, 0.0, np.empty((0, *state.shape)))
 
     def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
         """What rows say of the future: one pass over them, equation (29), or (33b) where something is missing.
@@ -121,19 +121,17 @@ def rows_seen(values: Array) -> tuple[Indices, Mask]:
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """A process that has seen rows: all that the future needs, and what the last rows to come in showed."""
+    """A process that has seen rows: all that the future needs."""
 
     process: ModalProcess
     time: float  # of the last row
     state: Array  # (n_states, n_modes)
     covariance: Array  # (n_states, n_states, n_modes)
     log_likelihood: float  # of all rows
-    innovations: Array  # (n_steps, n_modes), of the rows that the last call brought; NaN where one was not complete
-    innovation_variances: Array  # (n_steps, n_modes)
     unknown: Array  # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
-        """The same after more rows, exactly; innovations are those of the new rows.
+        """The same after more rows, exactly.
 
         Parameters
         ----------
@@ -145,24 +143,16 @@ class Filtered:
         seen, are_partial = rows_seen(rows)
         if seen.size and times[seen[0]] <= self.time:
             raise ValueError(f"times must be later than the last row, at {self.time}; got {times[seen[0]]}.")
-        innovations, variances = np.full((2, len(rows), process.own.size), np.nan)
-        known = self
-        if seen.size and not len(self.unknown) and not are_partial.any():
-            filtered = Filter.after(process.space, self.time, times[seen], self.state, self.covariance)
-            chosen = slice(None) if seen.size == len(rows) else seen  # of which the first copies nothing
-            innovations[chosen], states = filtered.innovations(process.load(rows[chosen]))
-            variances[chosen] = filtered.variances
-            known = replace(
-                self,
-                time=float(times[seen[-1]]),
-                state=states[-1],
-                covariance=filtered.table.filtered[-1],
-                log_likelihood=self.log_likelihood + float(filtered.log_likelihoods(innovations[chosen]).sum()),
-            )
-        else:
+        if not seen.size or len(self.unknown) or are_partial.any():
+            known = self
             for row in seen:
                 known, _ = known.given(float(times[row]), rows[row], smallest_open)
-        return replace(known, innovations=innovations, innovation_variances=variances)
+            return known
+        filtered = Filter.after(process.space, self.time, times[seen], self.state, self.covariance)
+        innovations, states = filtered.innovations(process.load(rows if seen.size == len(rows) else rows[seen]))
+        value = self.log_likelihood + float(filtered.log_likelihoods(innovations).sum())
+        covariance = filtered.table.filtered[-1]
+        return replace(self, time=float(times[seen[-1]]), state=states[-1], covariance=covariance, log_likelihood=value)
 
     def one_by_one(self, times: Array, rows: Array, smallest_open: float) -> Iterator[tuple[int, Filtered, Array]]:
         """After each row that is there: its number, what is known by then, and the row with its mean filled in."""
