@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -235,52 +234,44 @@ def interpolated(steps: Array, values: Array) -> Array:
     return filled
 
 
-@dataclass(frozen=True, eq=False)
-class Learner:
-    """What members are learnt of and how: those of the graph with a residual or without, by searches of some length."""
+def learn_members(
+    graph: Graph,
+    components: Sequence[Component],
+    has_residual: bool,
+    steps: Array,
+    values: Array,
+    names: Sequence[str],
+    laplacians: Sequence[LaplacianKind],
+    solver: Sqp,
+    before: Mapping[str, Member],
+) -> dict[str, Member]:
+    """Members by name, those of the graph on the likeliest of some Laplacians.
 
-    graph: Graph
-    components: tuple[Component, ...]
-    has_residual: bool
-    solver: Sqp
+    Searches go on from members of the same names that were learnt `before`.
+    """
+    found = {}
 
-    def members(
-        self,
-        steps: Array,
-        values: Array,
-        names: Sequence[str],
-        laplacians: Sequence[LaplacianKind] = LAPLACIANS,
-        before: Mapping[str, Member] = MappingProxyType({}),
-    ) -> dict[str, Member]:
-        """Members by name, those of the graph on the likeliest of some Laplacians.
+    def on_graph(name: str, laplacian: LaplacianKind) -> SeriesFit:
+        power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
+        forms = (power, rate if name == GRAPH else None, rest if has_residual else None)
+        known = before[name].fit if name in before else None
+        start, spectrum = None if known is None else known.dynamics, decompose(graph, laplacian, scaled=True)
+        return learn_on_graph(spectrum, steps, values, components, *forms, solver, start)
 
-        Searches go on from members of the same names that were learnt `before`.
-        """
-        found = {}
-        there = np.isfinite(values).any(axis=1)
-        steps, values = steps[there], values[there]
-
-        def on_graph(name: str, laplacian: LaplacianKind) -> SeriesFit:
-            power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
-            forms = (power, rate if name == GRAPH else None, rest if self.has_residual else None)
-            known = before[name].fit if name in before else None
-            start, spectrum = None if known is None else known.dynamics, decompose(self.graph, laplacian, scaled=True)
-            return learn_on_graph(spectrum, steps, values, self.components, *forms, self.solver, start)
-
-        if NODES in names:
-            mention("nodes on their own")
-            start = before[NODES].process if NODES in before else None
-            found[NODES] = Member(NODES, learn_each(steps, values, self.components, start))
-        if SEPARABLE in names:
-            mention("the graph, one rate for all frequencies")
-            fits = {one: on_graph(SEPARABLE, one) for one in laplacians}
-            best = max(fits, key=lambda one: fits[one].value)
-            found[SEPARABLE], laplacians = Member(SEPARABLE, fits[best].process, fits[best]), (best,)
-        if GRAPH in names:
-            mention("the graph, a rate for each frequency")
-            fit = on_graph(GRAPH, laplacians[0])
-            found[GRAPH] = Member(GRAPH, fit.process, fit)
-        return {name: found[name] for name in names}
+    if NODES in names:
+        mention("nodes on their own")
+        start = before[NODES].process if NODES in before else None
+        found[NODES] = Member(NODES, learn_each(steps, values, components, start))
+    if SEPARABLE in names:
+        mention("the graph, one rate for all frequencies")
+        fits = {one: on_graph(SEPARABLE, one) for one in laplacians}
+        best = max(fits, key=lambda one: fits[one].value)
+        found[SEPARABLE], laplacians = Member(SEPARABLE, fits[best].process, fits[best]), (best,)
+    if GRAPH in names:
+        mention("the graph, a rate for each frequency")
+        fit = on_graph(GRAPH, laplacians[0])
+        found[GRAPH] = Member(GRAPH, fit.process, fit)
+    return {name: found[name] for name in names}
 
 
 def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
@@ -329,20 +320,20 @@ def learn_series(
         notes = (*notes, f"all but the mean is learnt from the last {MOST_LEARNT:,} rows")
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
     names = [SEPARABLE, GRAPH, NODES] if graph.n_edges else [NODES]
-    learner = Learner(graph, chosen, residual is not None, Sqp())
+    of_what, solver = (graph, chosen, residual is not None), Sqp()
     decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, Member]()
     if horizons_for(int(np.isfinite(values).any(axis=1).sum())).size:
         cut = block_ends(values)[0]
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
         if first:
-            learner = replace(learner, solver=Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS))
+            solver = Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS)
             notes = (*notes, f"models that are compared are learnt from {cut - first:,} of these")
         earlier = rows.part(slice(0, cut))
         before = learnt_from(mean, earlier.steps, earlier.values, earlier.exogenous)
         own_scales = _units(earlier, before)[1]
         own = (rows.values - before.at(rows.steps, rows.exogenous)) / own_scales
         known = own if np.mean(np.isnan(own)) > MOST_BRIDGED else interpolated(rows.steps, own)
-        members = learner.members(rows.steps[first:cut], known[first:cut], names)
+        members = learn_members(*of_what, rows.steps[first:cut], known[first:cut], names, LAPLACIANS, solver, {})
         compared = members if first else compared  # what is learnt from many rows goes on from what some have said
         decided = judged(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
@@ -356,7 +347,7 @@ def learn_series(
         laplacians = tuple(one.fit.dynamics.powers[0].laplacian for one in members.values() if one.fit is not None)[:1]
     else:
         names = names[:1]
-    members = learner.members(rows.steps, values, names, laplacians, compared)
+    members = learn_members(*of_what, rows.steps, values, names, laplacians, solver, compared)
     states = tuple(one.process.filtered(all_steps, all_values, ROUGHLY_OPEN) for one in members.values())
     stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
