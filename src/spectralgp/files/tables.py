@@ -95,13 +95,9 @@ class FileTable:
     def _column_of_numbers(self, column: int, allow_missing: bool) -> tuple[Array, int | None]:
         """Numbers of a column, and the first row with a decimal comma."""
         cells, first = self.columns[column], None
-        try:  # most columns are numbers as Python writes them, and empty cells
-            if _has_oddities(cells):
-                raise ValueError("what only Python takes for a number")
-            values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
-            if values.ndim > 1:
-                raise ValueError("lists, as a Parquet file may hold")
-        except (TypeError, ValueError):
+        if isinstance(cells, np.ndarray):  # of a Parquet file, without empty cells
+            values = cells.astype(np.float64)
+        else:
             values = np.empty(len(self.rows))
             for row, cell in enumerate(cells):
                 number, has_comma = self._number(cell)
@@ -124,15 +120,13 @@ class FileTable:
         if not isinstance(cell, str):
             is_number = isinstance(cell, Number) and not isinstance(cell, bool)  # also Decimal
             return (float(cast(Any, cell)) if is_number else None), False
-        text = cell.strip()
-        if text.lower() in MISSING:
-            return np.nan, False
+        try:
+            return (None if "_" in cell else float(cell)), False
+        except ValueError:
+            text = cell.strip()
         if self.separator not in ("", ",") and DECIMAL_COMMA.fullmatch(text):
             return float(text.replace(",", ".")), True
-        try:
-            return (None if "_" in text else float(text)), False
-        except ValueError:
-            return None, False
+        return (np.nan if text.lower() in MISSING else None), False
 
     def _require_commas(self, columns: Sequence[int], comma: tuple[int, int]) -> None:
         """Refuse a file with decimal commas and decimal points: one of them may separate thousands."""
@@ -142,15 +136,6 @@ class FileTable:
                     got = f"{self.columns[comma[1]][comma[0]]!r} in {self.where(*comma)} and {cell!r}"
                     remedy = "Write all numbers with a point, or all with a comma."
                     self.refuse("have one decimal mark", got, row, column, remedy)
-
-
-def _has_oddities(cells: Sequence[Any]) -> bool:
-    """Whether a column may have digits grouped by underscores, or truth values."""
-    if isinstance(cells, np.ndarray):
-        return cells.dtype.kind == "b"
-    if all(type(cell) is str for cell in cells):
-        return "_" in "".join(cells)
-    return any("_" in cell if isinstance(cell, str) else isinstance(cell, bool) for cell in cells)
 
 
 def as_label(cell: Any) -> str:
