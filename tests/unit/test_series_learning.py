@@ -72,8 +72,6 @@ def test_searches_begin_with_constant_filters_that_share_the_variance(spectrum, 
     rates = np.exp(priors.centres + 0.25 * priors.shifts) + least
     np.testing.assert_allclose(space.rates, np.tile(rates[:, None], N_NODES), rtol=1e-9)
     np.testing.assert_allclose(space.own, (0.8 / 3 + 0.2) * variance, rtol=1e-9)
-    shares = np.array([0.8 / 3, 0.8 / 3, 0.8 / 3 + 0.2])
-    np.testing.assert_allclose(form.shares(spectrum), shares, rtol=1e-9)
     np.testing.assert_allclose(objective.bounds[-1], np.log([1e-6 * variance, 10 * variance]))
     assert objective.parameter_names == (
         *(f"power {n}: chebyshev[{k}]" for n in range(2) for k in range(3)),

@@ -37,8 +37,8 @@ class Component(ABC):
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks, each with a transition of its own and the same share of the power; one in most."""
-        return 1
+        """Number of blocks, each with a transition of its own an equal share of the power: one per angle, or one."""
+        return max(self.angles.size, 1)
 
     @property
     @abstractmethod
@@ -107,10 +107,6 @@ class Oscillator(Component):
             raise ValueError(f"period must be positive; got {self.period!r}.")
         if self.n_harmonics < 1:
             raise ValueError(f"n_harmonics must be at least 1; got {self.n_harmonics!r}.")
-
-    @property
-    def n_blocks(self) -> int:
-        return self.n_harmonics
 
     @property
     def stationary(self) -> Array:

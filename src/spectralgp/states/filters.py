@@ -277,8 +277,7 @@ class Filter:
     def log_determinants(self) -> Array:
         """``log |C_j|``, the sum of the logarithms of innovation variances."""
         counts = np.bincount(self.table.row_of, minlength=len(self.table.variances))
-        found: Array = counts.astype(float) @ np.log(self.table.variances)
-        return found
+        return np.asarray(counts.astype(float) @ np.log(self.table.variances))
 
     def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
         """What is not predicted of each value, and states after every step or after the last one: equation (29)."""

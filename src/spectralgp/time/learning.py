@@ -162,12 +162,6 @@ class Dynamics:
         space = self.space(spectrum.eigenvalues)
         return ModalProcess(space.components, space.powers, space.rates, space.own, spectrum.forward)
 
-    def shares(self, spectrum: ExactSpectrum) -> Array:
-        """Of the variance of a node on average, by component and the rest, shape (n_components + 1,)."""
-        space = self.space(spectrum.eigenvalues)
-        means = np.append(space.powers.mean(axis=1), space.own.mean())
-        return means / means.sum()
-
 
 class SeriesObjective:
     """Log posterior of the parameters of dynamics given series on a graph.
@@ -443,7 +437,8 @@ class _Search:
         ends = starts if self.window == slice(None) else starts[:1]
         best = max((self.fit(form.with_theta(end), stages) for end in ends), key=lambda fit: fit.value)
         while True:
-            shares = best.dynamics.shares(self.spectrum)[:-1]
+            powers = best.process.powers.mean(axis=1)
+            shares = powers / (powers.sum() + best.process.own.mean())  # of the variance of a node on average
             busy = np.flatnonzero(shares >= IDLE_SHARE)
             if busy.size == shares.size or shares.size == 1:
                 return replace(best, stages=tuple(stages))
