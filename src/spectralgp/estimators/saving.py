@@ -33,8 +33,7 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "effects": model._effects,
         "date_columns": model.date_columns_,
     }
-    graph = model.graph_.require_whole("to be written to a model file")
-    write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
+    write_file(path, *written(model._learnt, model.fits_, model.graph_, {"parameters": parameters, "fitted": fitted}))
 
 
 def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
@@ -59,13 +58,16 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
 
 def write_classifier(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted classifier to a file."""
-    from spectralgp.files.classes import classes_written
+    from spectralgp.files.classes import FILE
     from spectralgp.files.container import write_file
+    from spectralgp.files.models import parts_of, parts_written
 
     read, entries, names = model._read, model._entries, getattr(model, "feature_names_in_", None)
     codes, fields = np.full(read.labels.shape, -1), [member.field for member in model._mixture.members]
     codes[entries.rows, entries.nodes] = entries.labels
     held = {
+        "kind": "classifier",
+        "graph": parts_of(model.graph_),
         "parameters": _parameters(model),
         "classes": model.classes_.tolist(),
         "labels": codes,
@@ -77,8 +79,7 @@ def write_classifier(model: Any, path: str | PathLike[str]) -> None:
         "sites": tuple(one.sites for one in fields),
         "converged": tuple(bool(one.converged) for one in fields),
     }
-    graph = model.graph_.require_whole("to be written to a model file")
-    write_file(path, *classes_written(graph, held))
+    write_file(path, *parts_written(held, FILE))
 
 
 def _parameters(model: Any) -> dict[str, Any]:

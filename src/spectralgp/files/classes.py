@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.fields.classes import ClassSites
-from spectralgp.files.models import parts_made, parts_of, parts_written
+from spectralgp.files.models import parts_made
 from spectralgp.files.schema import (
     ANY_INTEGER,
     COUNT,
@@ -25,11 +25,9 @@ from spectralgp.files.schema import (
     require,
     several,
 )
-from spectralgp.graphs import Graph
 from spectralgp.spectra import Exact
 
 Json = Any
-KIND = "classifier"
 SITES = record(ClassSites, linear=array("n_labels", "n_classes"), curvature=array("n_labels", "n_classes", least=TINY))
 PARAMETERS = record(
     type("ClassifierParameters", (), {}),
@@ -57,13 +55,8 @@ FILE = record(
 )
 
 
-def classes_written(graph: Graph, fields: dict[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """A classifier as JSON, and the arrays that it names; `fields` are those of the file beside the graph."""
-    return parts_written({**fields, "kind": KIND, "graph": parts_of(graph)}, FILE)
-
-
 def classes_made(state: Json, arrays: Mapping[str, NDArray[Any]]) -> SimpleNamespace:
-    """The fields that `classes_written` wrote; a ValueError says what is wrong with them."""
+    """The fields of a file; a ValueError says what is wrong with them."""
     made = parts_made(state, arrays, FILE)
     (n_signals, n_nodes), n_classes = made.labels.shape, len(made.classes)
     known = made.labels[made.labels >= 0]

@@ -31,7 +31,7 @@ from spectralgp.files.schema import (
     are_places,
     require,
 )
-from spectralgp.graphs import Graph
+from spectralgp.graphs import Graph, GraphBase
 from spectralgp.kernels import GraphKernel, Response
 from spectralgp.kernels.carry import DEGREE
 from spectralgp.learning import Fit, Outcome, Stacking, Task, as_solver
@@ -51,7 +51,7 @@ FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found o
 
 
 def written(
-    learnt: FittedModels, fits: tuple[Fit, ...], graph: Graph, estimator: dict[str, Any]
+    learnt: FittedModels, fits: tuple[Fit, ...], graph: GraphBase, estimator: dict[str, Any]
 ) -> tuple[Json, dict[str, NDArray[Any]]]:
     """A fitted model as JSON, and the arrays that it names; a TypeError says what a file cannot hold.
 
@@ -73,8 +73,9 @@ def written(
     return writing.checked(state, FILE)
 
 
-def parts_of(graph: Graph) -> dict[str, Any]:
+def parts_of(graph: GraphBase) -> dict[str, Any]:
     """What a file holds of a graph."""
+    graph = graph.require_whole("to be written to a model file")
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     return {**weights, "names": graph.names, "coordinates": graph.coordinates}
 

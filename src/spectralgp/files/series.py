@@ -48,7 +48,6 @@ from spectralgp.time import Filtered, ModalProcess, SeriesFit
 from spectralgp.time.learning import Dynamics
 
 Json = Any
-KIND = "forecaster"
 OF_MODEL = ("clock", "mean", "scales", "recent", "last", "n_steps", "trials", "components", "notes")
 OF_BACKTEST = ("horizons", "n_origins", "coverage", "log_density", "node_rmse", "how", "coverages", "bias")
 
@@ -258,7 +257,7 @@ def series_written(
         scores |= {"rmse": np.array(list(backtest.rmse.values())), "crps": np.array(list(backtest.crps.values()))}
     parts = {
         **estimator,
-        "kind": KIND,
+        "kind": "forecaster",
         "graph": parts_of(graph),
         "backtest": scores,
         "stack": model.stack,

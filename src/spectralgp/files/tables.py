@@ -352,15 +352,14 @@ def times_of(index: Any) -> Array:
 
 def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
     """Labels of the rows after the last: one step on each where all steps are alike, else in words."""
-    pandas = require("pandas", "cli", "to read signals from files")
+    pandas, gap = require("pandas", "cli", "to read signals from files"), None
     if len(index) > 1 and index.dtype.kind in "iuf":
-        steps = np.diff(index.to_numpy())
-        if np.allclose(steps, steps[0]):
-            return [index[-1] + steps[0] * step for step in range(1, n_rows + 1)]
-    if len(index) > 2 and hasattr(index, "tz_localize"):
-        frequency = pandas.DatetimeIndex(index, freq="infer").freq
-        if frequency is not None:
-            return [index[-1] + frequency * step for step in range(1, n_rows + 1)]
+        gaps = np.diff(index.to_numpy())
+        gap = gaps[0] if np.allclose(gaps, gaps[0]) else None
+    elif len(index) > 2 and hasattr(index, "tz_localize"):
+        gap = pandas.DatetimeIndex(index, freq="infer").freq
+    if gap is not None:
+        return [index[-1] + gap * step for step in range(1, n_rows + 1)]
     last = as_label(index[-1]).removesuffix(" 00:00:00")
     return [f"{step} after {last}" if step > 1 else f"after {last}" for step in range(1, n_rows + 1)]
 
