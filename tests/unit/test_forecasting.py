@@ -749,7 +749,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
     still = np.where(np.arange(3) == 1, 0.0, series)  # a node that never moves has what all nodes show
     (one,) = _forecasts(members, np.arange(60.0), still, np.array([1]))
     assert np.isnan(one.observed[:, 1]).all()
-    errors, variances = one.error(found.weights), one.variance(found.weights)
+    errors, variances = one.errors(found.weights)
     n_free = 2 * len(errors) / np.sqrt(3)
     common = (np.nansum(errors**2 / variances) / np.sqrt(3) + 10) / (n_free + 10)
     larger = stacked(members, found, np.arange(60.0), still).inflations[0, 1]

@@ -155,7 +155,7 @@ def test_nodes_on_their_own_end_at_the_highest_log_posterior(monkeypatch):
     np.testing.assert_allclose(moved[2:4], np.tile(0.25 * priors.shifts[:, None], 3), atol=1e-12)
 
     def posterior(x):
-        filtered = Filter.of(nodes.space(x), nodes.timeline)
+        filtered = Filter.of(nodes.process(x).space, nodes.timeline)
         precisions = np.r_[0.02, 0.02, priors.spreads**-2.0, 0.02]
         return filtered.log_likelihoods(filtered.innovations(values)[0]) - 0.5 * precisions @ (x - centre) ** 2
 

@@ -29,7 +29,7 @@ DAYS_OF_WEEK = 7
 MOST_SEASONS = 4  # that are looked for in a periodogram
 PENALTIES = np.geomspace(0.1, 1e5, 19)  # of the ridge, in rows
 LEAST_GAIN = 0.01  # of the squared error of what was held out, for which a season is taken
-BLOCKS = (0.6, 0.8, 1.0)  # of the rows: learnt before each of the first two, judged from there to the next
+BLOCKS = (0.6, 0.8, 1.0)  # of the rows: learnt before each of the first two, validated from there to the next
 FEWEST_JUDGED = 10  # rows, below which nothing is held out
 MOST_GRID, FEWEST_GRID = 4, 24  # grid points per row, up to which rows with gaps have a periodogram, and in all
 

@@ -15,13 +15,12 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.forecasting.backtests import Scored
-from spectralgp.forecasting.mean import TINY
+from spectralgp.forecasting.mean import BLOCKS, TINY
 from spectralgp.scores import observed_mean
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
 HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
-BLOCKS = (0.6, 0.8, 1.0)  # of the rows with values: models are learnt before the first and validated between these
 MOST_GROWN = 10.0  # times the growth of the median node, from which on what a node did before the blocks says nothing
 STILL = 1e-4  # of its scale, below which a node has not moved
 FEWEST_BLOCK = 8  # rows of a block, below which nothing is weighed
@@ -188,11 +187,9 @@ class _Forecasts:
         """Numbers of the rows that are forecast."""
         return self.origins + self.horizon
 
-    def error(self, weights: Array) -> Array:
-        return self.observed - weighted(weights, self.means)
-
-    def variance(self, weights: Array) -> Array:
-        return weighted(weights, self.variances)
+    def errors(self, weights: Array) -> tuple[Array, Array]:
+        """Errors of the weighted mean, and their variances."""
+        return self.observed - weighted(weights, self.means), weighted(weights, self.variances)
 
     def blocks(self, cuts: Sequence[int]) -> list[tuple[Mask, Mask]]:
         """For each block with values the forecasts of rows before it, and those made from its eve on of rows in it."""
@@ -368,7 +365,7 @@ def _judged_at(
     one: _Forecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
 ) -> AtHorizon:
     """What the blocks say at one horizon, of whose members correlations are `expected`."""
-    error, variance = one.error(weights), one.variance(weights)
+    error, variance = one.errors(weights)
     blocks = [(before, after) for before, after in one.blocks(cuts) if before.sum() >= FEWEST_REGRESSED]
     gains, penalties, added = [], [], np.zeros_like(error)
     for before, after in blocks if with_drift else []:
@@ -418,7 +415,7 @@ def stacked(members: Sequence[Member], decided: Judged | None, steps: Array, val
     drifting, inflated, correlations = [], [], []
     found = _forecasts(members, steps, values, decided.trials.horizons)
     for one, said in zip(found, decided.by_horizon, strict=True):
-        error, variance = one.error(decided.weights), one.variance(decided.weights)
+        error, variance = one.errors(decided.weights)
         larger = said.factor * inflations(error, variance, one.horizon)
         if said.penalty is not None:
             drifts.append(drift_of(one.rows, error, said.penalty))

@@ -7,6 +7,7 @@ that run side by side: once from zero for what each block adds to the state, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -122,14 +123,9 @@ def gains(chain: Chain, first: Array, tolerance: float, keep: bool) -> Gains:
 
 def _runs(index: Indices) -> Iterator[tuple[int, int]]:
     """First and last-but-one of steps that go together: each repeats the row of the one before it, or is alone."""
-    is_repeated = np.concatenate([[False], index[1:] == index[:-1], [False]])
-    step = 0
-    while step < index.size:
-        stop = step + 1
-        if is_repeated[step]:
-            stop = step + int(np.argmin(is_repeated[step:]))
-        yield step, stop
-        step = stop
+    is_repeated = np.diff(index, prepend=-1) == 0
+    starts = np.flatnonzero(~(is_repeated & np.roll(is_repeated, 1)))  # the first repeats nothing
+    return pairwise([*starts.tolist(), index.size])
 
 
 def _run(

@@ -597,15 +597,10 @@ class _Nodes:
         powers = np.tile(np.log(SIGNAL_SHARE * variances / n), (n, 1))
         return np.vstack([powers, rates, np.log(FIRST_NOISE_SHARE * variances)])
 
-    def space(self, logarithms: Array) -> StateSpace:
-        """What filters run on."""
-        n, natural = len(self.components), np.exp(logarithms)
-        return StateSpace(self.components, natural[:n], self.priors.least + natural[n : 2 * n], natural[-1])
-
     def process(self, logarithms: Array) -> ModalProcess:
         """Without a basis."""
-        space = self.space(logarithms)
-        return ModalProcess(space.components, space.powers, space.rates, space.own, None)
+        n, natural = len(self.components), np.exp(logarithms)
+        return ModalProcess(self.components, natural[:n], self.priors.least + natural[n : 2 * n], natural[-1], None)
 
     def logarithms(self, process: ModalProcess) -> Array:
         """Those of a process that was learnt of other rows."""
@@ -627,7 +622,7 @@ class _Nodes:
         precisions[n : 2 * n] = self.priors.spreads**-2.0
 
         def valued(x: Array) -> tuple[Array, Array]:
-            slopes = evaluate(self.space(x), self.timeline, values)
+            slopes = evaluate(self.process(x).space, self.timeline, values)
             deviations = x - centre
             gradient = (
                 np.vstack([slopes.powers, slopes.rates, slopes.own]) * np.exp(x) - precisions[:, None] * deviations
@@ -638,7 +633,7 @@ class _Nodes:
         damping, is_live = np.full(n_nodes, DAMPING), np.ones(n_nodes, bool)
         for _ in range(MOST_NODE_STEPS):
             natural = np.exp(x)
-            local = information(self.space(x), self.timeline) * natural * natural[:, None]
+            local = information(self.process(x).space, self.timeline) * natural * natural[:, None]
             local = np.moveaxis(local, -1, 0) + np.diag(precisions)
             local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
             step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
