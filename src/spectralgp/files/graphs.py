@@ -25,7 +25,6 @@ LONGITUDE, LATITUDE = ("longitude", "lon", "lng", "long"), ("latitude", "lat")
 NAME = ("name", "node", "id")
 PACKED = (*(f"{suffix}.gz" for suffix in TEXT), ".mtx.gz")
 FEW_ROWS = 1_000_000  # of a matrix, which a file of any size may have
-MATRIX_NAMES = ("weights", "adjacency")
 POLYGONS = ("Polygon", "MultiPolygon")
 Ring = list[tuple[float, float]]
 
@@ -218,7 +217,7 @@ def _from_npz(path: Path) -> Graph:
         with np.load(path, allow_pickle=False) as archive:
             if "format" in archive.files:
                 return Graph(load_npz(path))
-            key = next((name for name in MATRIX_NAMES if name in archive.files), None)
+            key = next((name for name in ("weights", "adjacency") if name in archive.files), None)
             if key is None:
                 raise ValueError(f"the arrays {some(archive.files)}, none of them 'weights' or 'adjacency'")
             names = [str(name) for name in archive["names"].tolist()] if "names" in archive.files else None

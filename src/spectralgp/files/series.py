@@ -176,7 +176,6 @@ STACK = record(
     shares=BY_HORIZON,
     correlations=array("_correlated", "n_nodes", "n_nodes"),
 )
-SCORES = array("n_rivals", "n_scored", allows_nan=True)
 
 
 def _backtest(names: tuple[str, ...], rmse: Any, crps: Any, **fields: Any) -> Backtest:
@@ -189,7 +188,7 @@ BACKTEST = record(
     type("BacktestOfRivals", (), {}),
     _backtest,
     names=several(Literal["model", PERSISTENCE, SEASONAL], least=1),
-    **each("rmse crps", SCORES),
+    **each("rmse crps", array("n_rivals", "n_scored", allows_nan=True)),
     **each("horizons n_origins", array("n_scored", kinds="i")),
     **each("coverage log_density", array("n_scored", allows_nan=True)),
     node_rmse=array("n_scored", "n_nodes", allows_nan=True),
