@@ -57,7 +57,6 @@ from spectralgp.time import Component
 
 CHOICES = ("residual", "drift", "components", "seasons", "calendar")  # parameters that are learnt with
 FEWEST_STEPS = 8  # rows to learn from
-DEFAULT_HORIZONS = (1, 6, 24)
 N_IMPUTED_DRAWS = 64
 MOST_SHOWN, LEAST_SHOWN = 4, 60  # rows before a forecast that a report shows, for each row of it, and at least
 N_FREQUENCIES = 60  # at which a report shows time scales
@@ -415,8 +414,7 @@ class GraphGPForecaster(Answering):
         times = timed_rows(Y, "Y", names=self._form.names).times
         if times is None:
             return np.ones(len(Y), dtype=bool)
-        later: NDArray[np.bool_] = self._model.clock.steps(times) > self._model.last
-        return later
+        return np.asarray(self._model.clock.steps(times) > self._model.last)
 
     def update(self, Y: Any, X: Any = None) -> Self:
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
@@ -515,7 +513,7 @@ class GraphGPForecaster(Answering):
         scaled, distances, _ = one_step(self._model, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
-    def backtest(self, Y: Any = None, horizons: Sequence[int] = DEFAULT_HORIZONS, X: Any = None) -> Backtest:
+    def backtest(self, Y: Any = None, horizons: Sequence[int] = (1, 6, 24), X: Any = None) -> Backtest:
         """How good forecasts from rolling origins are by horizon, beside persistence and the seasonal naive forecast.
 
         Parameters

@@ -223,10 +223,7 @@ def components_for(steps: Array, values: Array, mean: Mean) -> tuple[Component, 
 
 def interpolated(steps: Array, values: Array) -> Array:
     """Rows with holes filled by straight lines in time, first and last values carried on; empty rows stay empty."""
-    seen = np.isfinite(values)
-    if seen.all():
-        return values
-    filled = values.copy()
+    seen, filled = np.isfinite(values), values.copy()
     there = seen.any(axis=1)
     for node in np.flatnonzero(~seen[there].all(axis=0)):
         known, lost = seen[:, node], there & ~seen[:, node]

@@ -278,10 +278,8 @@ def _from_objects(values: NDArray[Any], argument: str) -> Dates:
     zones = {str(one.tzinfo) for one in values.flat if getattr(one, "tzinfo", None) is not None}
     if len(zones) > 1:
         raise ValueError(f"{argument} must have one time zone; got {sorted(zones)[:2]}. Convert them to one.")
-    if zones:
-        utc = [one.astimezone(UTC).replace(tzinfo=None) for one in values.flat]
-        return _stamped(np.array(utc, dtype="M8[us]"), zones.pop(), argument)
-    return _stamped(np.array(list(values.flat), dtype="M8[us]"), None, argument)
+    utc = [one.astimezone(UTC).replace(tzinfo=None) if zones else one for one in values.flat]
+    return _stamped(np.array(utc, dtype="M8[us]"), zones.pop() if zones else None, argument)
 
 
 def _stamped(values: NDArray[np.datetime64], zone: str | None, argument: str) -> Dates:
@@ -313,9 +311,7 @@ def timed_rows(given: Any, argument: str, **kwargs: Any) -> TimedRows:
         return TimedRows(as_table(rest, argument, **kwargs), times, column)
     table = as_table(given, argument, **kwargs)
     index = table.index if isinstance(table, Table) else None
-    if index is None:
-        return TimedRows(table, None)
-    return TimedRows(table, as_times(index, f"the index of {argument}"))
+    return TimedRows(table, None if index is None else as_times(index, f"the index of {argument}"))
 
 
 def places_in_time(timed: TimedRows, steps: Array, clock: Clock, argument: str) -> Indices:

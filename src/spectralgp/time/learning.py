@@ -318,12 +318,12 @@ class SeriesFit(Searched):
         """Standard deviations of log powers and of log rates, by the curvature, (n_components, n_eigenvalues) each."""
         covariance = np.linalg.inv(self.precision)
         n, found = len(self.dynamics.components), []
-        for number, (kernel, place) in enumerate(zip(self.dynamics.kernels, self.dynamics.places, strict=True)):
-            if number < 2 * n:
-                jacobian = kernel.power_jacobian(eigenvalues)
-                values = kernel.power(eigenvalues) + (self.dynamics.least_rate if number >= n else 0.0)
-                spread = np.sqrt(np.einsum("ja,ab,jb->j", jacobian, covariance[place, place], jacobian))
-                found.append(np.divide(spread, values, out=np.full(values.size, np.inf), where=values > 0))
+        kernels = self.dynamics.powers + self.dynamics.rates
+        for number, (kernel, place) in enumerate(zip(kernels, self.dynamics.places, strict=False)):
+            jacobian = kernel.power_jacobian(eigenvalues)
+            values = kernel.power(eigenvalues) + (self.dynamics.least_rate if number >= n else 0.0)
+            spread = np.sqrt(np.einsum("ja,ab,jb->j", jacobian, covariance[place, place], jacobian))
+            found.append(np.divide(spread, values, out=np.full(values.size, np.inf), where=values > 0))
         return np.array(found[:n]), np.array(found[n:])
 
 
