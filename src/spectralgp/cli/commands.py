@@ -51,17 +51,6 @@ SIGNALS = "Signals: a CSV or Parquet table, wide (one row per signal, one column
 ModelFile = Annotated[
     Path, typer.Argument(help="A model that `fit` saved.", exists=True, dir_okay=False, metavar="MODEL")
 ]
-GraphFile = Annotated[
-    Path | None, _file("Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
-]
-Points = Annotated[
-    Path | None,
-    _file(
-        "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given."
-    ),
-]
-Neighbors = Annotated[int | None, _data("Nearest neighbours of each point (8).", min=1)]
-Radius = Annotated[float | None, _data("Join points within it instead, in km on the sphere.")]
 Inputs = Annotated[
     list[str] | None,
     _data(
@@ -70,16 +59,8 @@ Inputs = Annotated[
         metavar="FILE|lag:N|time",
     ),
 ]
-Exposure = Annotated[
-    str | None, _data("What counts are proportional to: a number, or a table as of signals.", metavar="TABLE")
-]
-Trials = Annotated[
-    str | None, _data("Trials of a binomial likelihood: a number, or a table as of signals.", metavar="TABLE")
-]
 DateFormat = Annotated[str | None, _data("How dates are written, if not as 2024-01-31.", metavar="%d.%m.%Y")]
 SpectrumOption = Annotated[Literal["auto", "exact", "chebyshev"], _model("Eigenvectors, or moments for large graphs.")]
-Seed = Annotated[int, _model("Of folds and draws.", min=0, max=2**32 - 1)]
-Jobs = Annotated[int | None, _model("Threads that learn folds side by side; -1 for all cores.", callback=_not_zero)]
 Out = Annotated[Path, _new_file("Table for the answer, CSV or Parquet.")]
 Std = Annotated[Path | None, _new_file("Table for the standard deviations.")]
 Table = Annotated[Path | None, _new_file("Table for the answer, CSV or Parquet.")]
@@ -110,11 +91,57 @@ class TableCommand(Command):
     date_format: DateFormat = None
 
 
+# Options that several commands have. They follow the command's own, the last group's first.
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WritingOptions:
+    """How a command that writes a file answers."""
+
+    force: Force = False
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObservationOptions:
+    """What stands beside signals whose likelihood is not Gaussian."""
+
+    exposure: Annotated[
+        str | None, _data("What counts are proportional to: a number, or a table as of signals.", metavar="TABLE")
+    ] = None
+    trials: Annotated[
+        str | None, _data("Trials of a binomial likelihood: a number, or a table as of signals.", metavar="TABLE")
+    ] = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningOptions:
+    """What models are learnt from, and how."""
+
+    graph: Annotated[
+        Path | None, _file("Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
+    ] = None
+    points: Annotated[
+        Path | None,
+        _file(
+            "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is "
+            "given."
+        ),
+    ] = None
+    neighbors: Annotated[int | None, _data("Nearest neighbours of each point (8).", min=1)] = None
+    radius: Annotated[float | None, _data("Join points within it instead, in km on the sphere.")] = None
+    inputs: Inputs = None
+    seed: Annotated[int, _model("Of folds and draws.", min=0, max=2**32 - 1)] = 0
+    jobs: Annotated[
+        int | None, _model("Threads that learn folds side by side; -1 for all cores.", callback=_not_zero)
+    ] = None
+
+
 # ------------------------------------------------------------------------------------------------------- commands
 
 
 @command("learning", "Learn a model from a graph and signals, and save it.")
-class Fit(TableCommand):
+class Fit(TableCommand, WritingOptions, ObservationOptions, LearningOptions):
     r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
     Empty cells are what was not observed. Nodes are matched by name across files.
@@ -133,11 +160,6 @@ class Fit(TableCommand):
             "and features."
         ),
     ] = None
-    graph: GraphFile = None
-    points: Points = None
-    neighbors: Neighbors = None
-    radius: Radius = None
-    inputs: Inputs = None
     season: Annotated[
         list[str] | None,
         _model(
@@ -159,16 +181,10 @@ class Fit(TableCommand):
         Literal["gaussian", "poisson", "negative_binomial", "bernoulli", "binomial", "student_t"],
         _model("How values are observed: counts, classes of two, proportions, outliers."),
     ] = "gaussian"
-    exposure: Exposure = None
-    trials: Trials = None
-    seed: Seed = 0
-    jobs: Jobs = None
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("answers", "Predict signals, with intervals.")
-class Predict(TableCommand):
+class Predict(TableCommand, WritingOptions, ObservationOptions):
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
     Text is written as in the files that were given: separators, decimal commas, dates. Of a model of classes: the class
@@ -207,17 +223,13 @@ class Predict(TableCommand):
         str | None,
         _data("Exposures, or trials, of --observed, unless the model was fitted to these signals.", metavar="TABLE"),
     ] = None
-    exposure: Exposure = None
-    trials: Trials = None
     std: Std = None
     level: Level = None
     long: Long = False
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("answers", "Fill in empty cells, with intervals.")
-class Impute(TableCommand):
+class Impute(TableCommand, WritingOptions, ObservationOptions):
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
     Text is written as in the file of the signals: separators, decimal commas, dates.
@@ -235,15 +247,11 @@ class Impute(TableCommand):
     std: Std = None
     level: Level = None
     inputs: Inputs = None
-    exposure: Exposure = None
-    trials: Trials = None
     long: Long = False
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("answers", "Score predictions of signals that the model has not seen.")
-class Score(TableCommand):
+class Score(TableCommand, ObservationOptions):
     """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
     Example (the model is that of `spectralgp fit --help`):
@@ -253,14 +261,12 @@ class Score(TableCommand):
     model: ModelFile
     signals: Annotated[Path, _file(SIGNALS)]
     inputs: Inputs = None
-    exposure: Exposure = None
-    trials: Trials = None
     level: Annotated[float, _share("Of the intervals whose coverage is measured.")] = 0.9
     as_json: AsJson = False
 
 
 @command("learning", "Compare graph kernels with what people use instead.")
-class Compare(TableCommand):
+class Compare(TableCommand, LearningOptions):
     r"""Compare graph kernels with each other and with what people use instead.
 
     Each is learnt from the first rows and scored on the last. Beside them stand node means, no change (with lag:1: the
@@ -273,11 +279,6 @@ class Compare(TableCommand):
     """
 
     signals: Annotated[Path, _file(SIGNALS)]
-    graph: GraphFile = None
-    points: Points = None
-    neighbors: Neighbors = None
-    radius: Radius = None
-    inputs: Inputs = None
     kernels: Annotated[
         str,
         _model(
@@ -288,13 +289,11 @@ class Compare(TableCommand):
     ] = COMPARED
     held_out: Annotated[float, _model("Share of the signals to hold out: the last rows.", min=0.01, max=0.9)] = 0.2
     spectrum: SpectrumOption = "auto"
-    seed: Seed = 0
-    jobs: Jobs = None
     as_json: AsJson = False
 
 
 @command("forecasting", "Forecast the rows after the last one of a series.")
-class Forecast(Command):
+class Forecast(Command, WritingOptions):
     r"""Forecast the rows after the last one of a series, with intervals.
 
     Example (the files are those of `spectralgp example`):
@@ -320,12 +319,10 @@ class Forecast(Command):
         Path | None, _file("Columns that the series was fitted with beside time, one row per step.", panel=None)
     ] = None
     date_format: DateFormat = None
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("forecasting", "Take new rows into a model, without learning it anew.")
-class Update(TableCommand):
+class Update(TableCommand, WritingOptions, ObservationOptions):
     r"""Take rows that have come since into a model: nothing is learnt anew.
 
     A series goes on from the last of them; rows up to its last one are left out. A model of signals is conditioned on
@@ -344,15 +341,11 @@ class Update(TableCommand):
     signals: Annotated[Path, _file("Rows to take in; those that the model knows are left out.", panel=None)]
     out: Annotated[Path | None, _new_file("File for the updated model; the model itself if not given.")] = None
     inputs: Inputs = None
-    exposure: Exposure = None
-    trials: Trials = None
     scores: Annotated[Path | None, _new_file("Table for how odd each new value of a series was, in deviations.")] = None
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("pictures", "Draw nodes over time, a map, or filters.")
-class Plot(TableCommand):
+class Plot(TableCommand, WritingOptions):
     r"""Draw what a model makes of signals: nodes over time, a map or, without either, the learnt filters.
 
     A node over time has what was observed and what fills its empty cells, with intervals; without empty cells, what is
@@ -380,12 +373,10 @@ class Plot(TableCommand):
     steps: Annotated[int | None, _option("Rows ahead, of a series (12; on a map 1).", min=1)] = None
     level: Annotated[float, _share("Probability of intervals.")] = 0.9
     title: Title = None
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("answers", "Write a page about a model.")
-class Report(TableCommand):
+class Report(TableCommand, WritingOptions):
     r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
     Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
@@ -412,8 +403,6 @@ class Report(TableCommand):
         float | None,
         _option("Length of a unit upwards on the map, to one sideways; 1 / cos(latitude) for degrees.", min=0.1),
     ] = None
-    force: Force = False
-    as_json: AsJson = False
 
 
 @command("showcase", "Fill in sensors that failed, and compare with other methods.")
