@@ -132,9 +132,9 @@ class RidgeRegression(Baseline):
                 model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(known, values)
                 again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
                 folds = KFold(N_FOLDS, shuffle=True, random_state=0)
-                means[:, nodes] = _with_nodes(model.predict(new_inputs))
-                predicted = _with_nodes(cross_val_predict(again, known, values, cv=folds))
-                residuals[np.ix_(rows, nodes)] = values - predicted
+                means[:, nodes] = model.predict(new_inputs).reshape(-1, nodes.size)  # of one node it has one axis
+                predicted = cross_val_predict(again, known, values, cv=folds)
+                residuals[np.ix_(rows, nodes)] = values - predicted.reshape(values.shape)
         return with_residuals(means, residuals, self.is_correlated)
 
     def left_out(self, inputs: Array, signals: Array) -> Forecast:
@@ -238,11 +238,6 @@ def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
     patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
     for number, pattern in enumerate(patterns.T):
         yield np.flatnonzero(pattern), np.flatnonzero(np.ravel(pattern_of) == number)
-
-
-def _with_nodes(values: Array) -> Array:
-    """Predictions of scikit-learn, which forgets the axis of a single node."""
-    return values.reshape(len(values), -1)
 
 
 # ---------------------------------------------------------------------------------------------------------- fillings
@@ -363,14 +358,6 @@ def iterative(graph: Graph | None, inputs: Array, holed: Array) -> Array:
     return filled
 
 
-def fillings_of(inputs: Array, holed: Array) -> dict[str, Callable[[Graph, Array, Array], Filled]]:
-    """Ways to fill in, with deviations from hidden entries; the iterative imputer, which is slow, on small graphs."""
-    found = {"neighbours on the graph": with_deviations(graph_neighbours)}
-    if inputs.shape[1] + holed.shape[1] <= MOST_IMPUTED:
-        found["iterative imputer"] = with_deviations(for_seen_nodes(iterative), n_rounds=1, n_folds=2)
-    return found
-
-
 # ------------------------------------------------------------------------------------------------------------ judged
 
 
@@ -447,9 +434,22 @@ def forecasts(
     return performances
 
 
-def fillings(graph: Any, inputs: Array, holed: Array, out: Mask) -> list[Performance]:
-    """How ways of filling in did on entries that were hidden from them."""
-    performances, judged = [], np.where(out, holed, np.nan)
-    for name, fill in fillings_of(inputs, holed).items():
-        performances.append(Performance.of(name, judged, *fill(graph, inputs, np.where(out, np.nan, holed))))
-    return performances
+def fillings(
+    name: str, fill: Callable[[Mask], Filled], graph: Graph, inputs: Array, holed: Array, rows: slice
+) -> list[Performance]:
+    """How we and others fill in entries of some rows that are hidden like the holes; none where there are no such ones.
+
+    `fill` gives our values of these rows and their deviations without the hidden entries. Deviations of the others come
+    from entries hidden once more. The iterative imputer, which is slow, is one of them on small graphs.
+    """
+    out = hidden_at_once(holed, rows) if np.isnan(holed).any() else np.zeros(0, dtype=bool)
+    if not out.any():
+        return []
+    partial, judged = np.where(out, np.nan, holed), np.where(out, holed, np.nan)
+    mean, std = np.full((2, *holed.shape), np.nan)
+    mean[rows], std[rows] = fill(out)
+    performances = [Performance.of(name, judged, mean, std)]
+    others = {"neighbours on the graph": with_deviations(graph_neighbours)}
+    if inputs.shape[1] + holed.shape[1] <= MOST_IMPUTED:
+        others["iterative imputer"] = with_deviations(for_seen_nodes(iterative), n_rounds=1, n_folds=2)
+    return performances + [Performance.of(one, judged, *way(graph, inputs, partial)) for one, way in others.items()]

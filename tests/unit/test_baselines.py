@@ -309,9 +309,11 @@ def test_the_slow_imputer_is_run_three_times(path, monkeypatch):
         baselines, "iterative", lambda graph, inputs, holed: given.append(holed) or np.nan_to_num(holed)
     )
     rng = np.random.default_rng(0)
-    holed = np.where(rng.random((30, 3)) < 0.3, NAN, 1.0)
-    baselines.fillings_of(np.empty((30, 0)), holed)["iterative imputer"](path, np.empty((30, 0)), holed)
-    assert sorted(np.array_equal(one, holed, equal_nan=True) for one in given) == [False, False, True]
+    holed = np.where(rng.random((30, 3)) < 0.3, NAN, rng.standard_normal((30, 3)))
+    out = baselines.hidden_at_once(holed)
+    baselines.fillings("ours", lambda out: np.ones((2, 30, 3)), path, np.empty((30, 0)), holed, slice(None))
+    partial = np.where(out, NAN, holed)
+    assert sorted(np.array_equal(one, partial, equal_nan=True) for one in given) == [False, False, True]
 
 
 def test_five_signals_of_a_node_are_regressed(data, monkeypatch):
@@ -375,7 +377,7 @@ def test_what_is_hidden_was_observed_and_is_little():
 
 
 @pytest.mark.parametrize("n_missing", [1, 30])
-def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
+def test_fillings_are_judged_at_what_was_hidden(path, n_missing, monkeypatch):
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((40, 1)) + 0.1 * rng.standard_normal((40, 3)) + [1.0, 2.0, 3.0]
     holed = truth.copy()
@@ -383,9 +385,19 @@ def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
     out = np.zeros(holed.shape, dtype=bool)
     out[5, 1] = out[9, 2] = True
     holed[out] = truth[out]
-    found = baselines.fillings(path, np.arange(40.0)[:, None], holed, out)
+    monkeypatch.setattr(baselines, "hidden_at_once", lambda *_: out)
+    given = []
+
+    def fill(hidden):
+        given.append(hidden)
+        return truth[4:] + 0.25, np.ones((36, 3))
+
+    ours, *found = baselines.fillings("ours", fill, path, np.arange(40.0)[:, None], holed, slice(4, None))
+    assert given == [out]
+    assert ours.name == "ours"
+    assert ours.rmse == pytest.approx(0.25, rel=EXACT)
     assert [one.name for one in found] == ["neighbours on the graph", "iterative imputer"]
-    for one in found:
+    for one in [ours, *found]:
         assert one.n_values == out.sum()
         assert one.rmse < 0.5
         assert one.is_by_value
@@ -395,7 +407,16 @@ def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
 
 
 def test_the_iterative_imputer_is_left_out_on_larger_graphs():
-    assert list(baselines.fillings_of(np.empty((5, 0)), np.zeros((5, 61)))) == ["neighbours on the graph"]
+    rng = np.random.default_rng(0)
+    holed = np.where(rng.random((12, 61)) < 0.1, NAN, rng.standard_normal((12, 61)))
+    line = Graph.from_edges([(node, node + 1) for node in range(60)])
+    found = baselines.fillings("ours", lambda out: np.ones((2, 12, 61)), line, np.empty((12, 0)), holed, slice(None))
+    assert [one.name for one in found] == ["ours", "neighbours on the graph"]
+
+
+def test_nothing_is_filled_in_where_nothing_is_missing(path):
+    whole = np.random.default_rng(0).standard_normal((12, 3))
+    assert baselines.fillings("ours", lambda out: (whole, whole), path, DAYS, whole, slice(None)) == []
 
 
 # ------------------------------------------------------------------------------------------------------------ judged

@@ -13,9 +13,9 @@ from rich.console import Console
 
 import spectralgp
 from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Stacking
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
-from spectralgp.baselines import Performance, baselines_of, fillings, forecasts, hidden_at_once
+from spectralgp.baselines import Performance, baselines_of, fillings, forecasts
 from spectralgp.cli import files
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
@@ -313,15 +313,11 @@ def _fillings(model: GraphGPRegressor, name: str, data: files.Data, new: files.D
     """Ours and others at hidden values of the held-out signals, the last of all; none where no cell is empty."""
     names, rows = list(data.graph.names or data.signals.columns), slice(-len(new.signals), None)
     signals = data.signals[names].to_numpy(dtype=float)  # in the order of the graph
-    if not np.isnan(signals).any():
-        return []
-    out = hidden_at_once(signals, rows)
-    if not out.any():
-        return []
-    partial = new.signals[names].mask(out[rows])
-    inputs = new.features if new.inputs is None else new.inputs
-    predicted = model.predict(inputs, return_std=True, include_noise=True, observed=partial)
-    mean, std = np.full((2, *signals.shape), np.nan)
-    mean[rows], std[rows] = (one[names] for one in predicted)
-    ours = Performance.of(name, np.where(out, signals, np.nan), mean, std)
-    return [ours, *fillings(model.graph_, data.features, signals, out)]
+
+    def fill(out: Mask) -> tuple[Array, Array]:
+        partial = new.signals[names].mask(out[rows])
+        inputs = new.features if new.inputs is None else new.inputs
+        mean, std = model.predict(inputs, return_std=True, include_noise=True, observed=partial)
+        return mean[names], std[names]
+
+    return fillings(name, fill, model.graph_, data.features, signals, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,25 +284,20 @@ def _fillings(
     Hyperparameters stay those learnt from all training signals. None where nothing is missing.
     """
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
-    if not np.isnan(table).any() or len(seen[1]) < 2:
+    if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()
-    from spectralgp.baselines import Performance, fillings, hidden_at_once
+    from spectralgp.baselines import fillings
 
     judged = slice(0 if new is None else len(seen[1]), None)
-    out = hidden_at_once(table, judged)
-    if not out.any():
-        return ()
-    filled: Predictive
-    if held_out is not None:
-        filled = held_out.at.given(np.where(out, np.nan, table)[judged])
-    elif without is not None:
-        filled = without(out).filled(np.arange(len(table)))
-    else:
-        return ()
-    mean, std = np.full(table.shape, np.nan), np.full(table.shape, np.nan)
-    mean[judged], std[judged] = filled.values, np.sqrt(filled.values_variance())
-    ours = Performance.of(OURS, np.where(out, table, np.nan), mean, std)
-    return (ours, *fillings(graph, inputs, table, out))
+
+    def fill(out: Mask) -> Pair:
+        if held_out is not None:
+            filled = held_out.at.given(np.where(out, np.nan, table)[judged])
+        else:
+            filled = cast(Without, without)(out).filled(np.arange(len(table)))
+        return filled.values, np.sqrt(filled.values_variance())
+
+    return tuple(fillings(OURS, fill, graph, inputs, table, judged))
 
 
 def _host_array(array: Any) -> Array:
