@@ -83,7 +83,7 @@ class CudaOperator(ArrayOperator):
 
     def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
         nodes = self.cupy.arange(self.n_nodes, dtype=np.uint64)
-        return draw(nodes, n_columns, random_state, self.dtype, self.cupy, DRAWN_AT_ONCE)
+        return draw(nodes, n_columns, random_state, self.dtype, DRAWN_AT_ONCE)
 
     def rows(self) -> Any:
         return self.cupy.stack([self.diagonal, self._row_sums(self.weights**2)], axis=1)

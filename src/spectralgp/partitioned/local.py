@@ -431,7 +431,7 @@ def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
 def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Generator) -> Any:
     """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
-    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype)
 
 
 # ----------------------------------------------------------------------------------- signals in and out of a partition
