@@ -435,7 +435,7 @@ def forecasts(
 
 
 def fillings(
-    name: str, fill: Callable[[Mask], Filled], graph: Graph, inputs: Array, holed: Array, rows: slice
+    name: str, fill: Callable[[Mask], Filled], graph: Any, inputs: Array, holed: Array, rows: slice
 ) -> list[Performance]:
     """How we and others fill in entries of some rows that are hidden like the holes; none where there are no such ones.
 

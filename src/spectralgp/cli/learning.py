@@ -17,7 +17,7 @@ from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
 from spectralgp.baselines import Performance, baselines_of, fillings, forecasts
 from spectralgp.cli import files
-from spectralgp.cli.app import Column, print_json, table_of, to_be_written
+from spectralgp.cli.app import Column, print_json, say, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
 from spectralgp.graphs import GraphBase
 from spectralgp.report import words
@@ -82,12 +82,9 @@ def fit(asked: Fit) -> None:
     if isinstance(model, GraphGPRegressor) and data is not None:
         model.input_recipe_, evidence = data.recipe, f"Log evidence {model.log_marginal_likelihood_:.2f} nats; "
     model.save(asked.out)
-    if asked.as_json:
-        known = {"model": asked.out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
-        print_json({**known, **_learnt(model, data), "seconds": seconds})
-        return
-    typer.echo(model.summary().rstrip())
-    typer.echo(f"\n{evidence}{seconds:.1f} s.\nSaved as {asked.out}.")
+    known = {"model": asked.out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
+    said = f"{model.summary().rstrip()}\n\n{evidence}{seconds:.1f} s.\nSaved as {asked.out}."
+    say(asked.as_json, {**known, **_learnt(model, data), "seconds": seconds}, said)
 
 
 def _of_signals(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tuple[GraphGPRegressor, tuple[Any, ...]]:

@@ -20,7 +20,6 @@ Names = tuple[Hashable, ...] | None
 NodeName = Callable[[int], object]  # of a position, for messages
 
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
-_ROWS_OF_EDGES = " If its rows are edges, use Graph.from_edges."
 _ABSENT = "Use 0 where there is no edge."
 _COUNTED = "Nodes are counted from zero; if the integers are labels, give the labels as names."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
@@ -130,7 +129,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
         raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
     # two pairs (u, v) or three triples (u, v, weight) are square matrices too
     may_be_edges = not issparse(weights) and matrix.shape[0] in (2, 3) and not (matrix.toarray()[:, :2] % 1).any()
-    hint = _ROWS_OF_EDGES if may_be_edges else ""
+    hint = " If its rows are edges, use Graph.from_edges." if may_be_edges else ""
     _check_laplacian(matrix)
     loops = np.flatnonzero(matrix.diagonal())
     if loops.size:
