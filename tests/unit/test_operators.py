@@ -306,7 +306,7 @@ def test_compiled_loops_are_found_again_by_the_next_process():
     """A compiled function in a closure has another key in each process: nothing would ever be found in the cache."""
     from numba.core.dispatcher import Dispatcher
 
-    for kernel in (loops.step, loops.step_gram, loops.step_columns):
+    for kernel in (loops.step, loops.step_sums):
         assert isinstance(kernel, Dispatcher)
         cells = [cell.cell_contents for cell in kernel.py_func.__closure__ or ()]
         assert not any(isinstance(content, Dispatcher) for content in cells)
@@ -422,7 +422,7 @@ def test_an_interrupt_of_a_compiled_loop_is_one(monkeypatch):
         return step
 
     for cause, expected in ((KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError), (None, SystemError)):
-        for name in ("step_columns", "step_gram"):
-            monkeypatch.setattr(loops, name, failing(cause))
+        monkeypatch.setattr(loops, "step_sums", failing(cause))
+        for gram in (False, True):
             with pytest.raises(expected):
-                operator.advance(block, before, name == "step_gram")
+                operator.advance(block, before, gram)

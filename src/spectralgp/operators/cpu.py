@@ -79,10 +79,14 @@ class CpuOperator(ArrayOperator):
         return previous
 
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
-        squares, crosses = self._run("step_gram" if gram else "step_columns", current, previous)
-        return previous, squares, crosses
+        from spectralgp.operators.loops import BLOCK, MOST_PARTS
 
-    def _run(self, loop: str, current: Any, previous: Any) -> Any:
+        n_parts, n_columns = min(MOST_PARTS, -(-self.n_nodes // BLOCK)), current.shape[1]
+        squares, crosses = np.zeros((2, n_parts, *[n_columns] * (2 if gram else 1)))
+        self._run("step_sums", current, previous, squares, crosses)
+        return previous, squares.sum(axis=0), crosses.sum(axis=0)
+
+    def _run(self, loop: str, current: Any, previous: Any, *sums: Array) -> None:
         """One step by a compiled loop, on as many threads as there are blocks of rows for them."""
         from numba import get_num_threads, set_num_threads
 
@@ -91,9 +95,10 @@ class CpuOperator(ArrayOperator):
         matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
         for view in matrix:
             view.flags.writeable = False  # Numba would compile anew for arrays that are not
-        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous)
+        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous, *sums)
         if _first_process and _first_process[0] != os.getpid():
-            return getattr(loops, f"serial_{loop}")(*arguments)
+            getattr(loops, f"serial_{loop}")(*arguments)
+            return
         with _running:
             _first_process[:] = [os.getpid()]
             n_threads = get_num_threads()
@@ -101,7 +106,7 @@ class CpuOperator(ArrayOperator):
             n_blocks = self.n_nodes // loops.BLOCK if current.size >= FEWEST_IN_PARALLEL else 1
             set_num_threads(min(n_threads, max(1, n_blocks)))
             try:
-                return getattr(loops, loop)(*arguments)
+                getattr(loops, loop)(*arguments)
             except SystemError as error:  # what Numba makes of an interrupt that comes while a loop runs
                 if _stems_from_interrupt(error):
                     raise KeyboardInterrupt from None

@@ -34,28 +34,22 @@ def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop
 
 
 @register_jitable(fastmath=True)
-def _add_gram(
+def _add(
     matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, squares: Any, crosses: Any
 ) -> None:
+    """Products of all columns if sums have two axes, else of each column alone; Numba compiles one of the two."""
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         _rows(matrix, scale, current, previous, first, last)
-        following = previous[first:last]
-        squares += np.dot(following.T, following)
-        crosses += np.dot(following.T, current[first:last])
-
-
-@register_jitable(fastmath=True)
-def _add_columns(
-    matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, squares: Any, crosses: Any
-) -> None:
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        _rows(matrix, scale, current, previous, first, last)
-        for row in range(first, last):
-            for column in range(current.shape[1]):
-                squares[column] += previous[row, column] * previous[row, column]
-                crosses[column] += previous[row, column] * current[row, column]
+        if squares.ndim == 2:
+            following = previous[first:last]
+            squares[:, :] += np.dot(following.T, following)
+            crosses[:, :] += np.dot(following.T, current[first:last])
+        else:
+            for row in range(first, last):
+                for column in range(current.shape[1]):
+                    squares[column] += previous[row, column] * previous[row, column]
+                    crosses[column] += previous[row, column] * current[row, column]
 
 
 def _step(matrix: Any, scale: Any, current: Any, previous: Any) -> None:
@@ -66,38 +60,16 @@ def _step(matrix: Any, scale: Any, current: Any, previous: Any) -> None:
         _rows(matrix, scale, current, previous, first, last)
 
 
-def _step_gram(matrix: Any, scale: Any, current: Any, previous: Any) -> tuple[Any, Any]:
-    n_nodes, n_columns = current.shape
-    n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
-    squares = np.zeros((n_parts, n_columns, n_columns))
-    crosses = np.zeros((n_parts, n_columns, n_columns))
+def _step_sums(matrix: Any, scale: Any, current: Any, previous: Any, squares: Any, crosses: Any) -> None:
+    n_nodes, n_parts = current.shape[0], squares.shape[0]
     for part in prange(n_parts):
         start = n_nodes * part // n_parts
         stop = n_nodes * (part + 1) // n_parts
-        _add_gram(matrix, scale, current, previous, start, stop, squares[part], crosses[part])
-    return squares.sum(axis=0), crosses.sum(axis=0)
+        _add(matrix, scale, current, previous, start, stop, squares[part], crosses[part])
 
 
-def _step_columns(matrix: Any, scale: Any, current: Any, previous: Any) -> tuple[Any, Any]:
-    n_nodes, n_columns = current.shape
-    n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
-    squares = np.zeros((n_parts, n_columns))
-    crosses = np.zeros((n_parts, n_columns))
-    for part in prange(n_parts):
-        start = n_nodes * part // n_parts
-        stop = n_nodes * (part + 1) // n_parts
-        _add_columns(matrix, scale, current, previous, start, stop, squares[part], crosses[part])
-    return squares.sum(axis=0), crosses.sum(axis=0)
-
-
-step, step_gram, step_columns = (
-    njit(parallel=True, cache=can_keep_compiled(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
-)
+step, step_sums = (njit(parallel=True, cache=can_keep_compiled(), fastmath=True)(loop) for loop in (_step, _step_sums))
 # for processes forked from one with threads, which must not start any; not cached, or they would pass for the others
-serial_step, serial_step_gram, serial_step_columns = (
-    njit(fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
-)
+serial_step, serial_step_sums = (njit(fastmath=True)(loop) for loop in (_step, _step_sums))
 # of some rows, by one thread that leaves the interpreter to others: parts of a graph run side by side
-step_rows, add_gram, add_columns = (
-    njit(cache=can_keep_compiled(), fastmath=True, nogil=True)(loop) for loop in (_rows, _add_gram, _add_columns)
-)
+step_rows, add = (njit(cache=can_keep_compiled(), fastmath=True, nogil=True)(loop) for loop in (_rows, _add))

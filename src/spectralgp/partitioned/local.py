@@ -135,7 +135,7 @@ class LocalLaplacian:
 
             arguments = (self.matrix, current.dtype.type(scale), current, previous)
             squares, crosses = np.zeros((2, *[current.shape[1]] * (2 if gram else 1)))
-            (loops.add_gram if gram else loops.add_columns)(*arguments, 0, self.n_own, squares, crosses)
+            loops.add(*arguments, 0, self.n_own, squares, crosses)
             loops.step_rows(*arguments, self.n_own, n_rows)
             return squares, crosses
         self.step(scale, current, previous, n_rows)
