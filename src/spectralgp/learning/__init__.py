@@ -9,25 +9,3 @@ from spectralgp.learning.folds import Folds, FoldScores, Stacking
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-
-__all__ = [
-    "Candidate",
-    "Certificate",
-    "Draws",
-    "Fit",
-    "FittedModels",
-    "FoldScores",
-    "Folds",
-    "Lagrangian",
-    "Limits",
-    "Outcome",
-    "Solver",
-    "Sqp",
-    "Stacking",
-    "Stage",
-    "Task",
-    "as_solver",
-    "hyperparameter_draws",
-    "learn",
-    "learn_all",
-]

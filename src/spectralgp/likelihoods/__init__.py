@@ -11,18 +11,3 @@ from spectralgp.likelihoods.kinds import (
     StudentT,
     as_likelihood,
 )
-
-__all__ = [
-    "NAMED",
-    "Bernoulli",
-    "Binomial",
-    "Condition",
-    "Gaussian",
-    "Likelihood",
-    "NegativeBinomial",
-    "Poisson",
-    "StudentT",
-    "Terms",
-    "as_likelihood",
-    "expectation",
-]
