@@ -9,7 +9,6 @@ import numpy as np
 
 from spectralgp.fields.factors import Left, PowersOfEigenvalues, Rows
 from spectralgp.kernels.inputs import NewInputs
-from spectralgp.spectra import Filters
 
 Array = np.ndarray
 
@@ -142,7 +141,7 @@ class Filtered(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOfFiltered(Left, Filters):
+class LeftOfFiltered(Left):
     """Forecasts: solutions for the known signals, carried on to all moments.
 
     Parameters
@@ -179,11 +178,6 @@ class LeftOfFiltered(Left, Filters):
         n_known = self.known.n_signals
         units = np.broadcast_to(np.eye(n_known)[:, :, None], (n_known, n_known, eigenvalues.size))
         return self.apply(units, eigenvalues).transpose(1, 0, 2)
-
-    @property
-    def reach(self) -> Filters:
-        """These."""
-        return self
 
     def covariances(self, eigenvalues: Array) -> Array:
         """Prior covariances, less what the known signals explain of them."""

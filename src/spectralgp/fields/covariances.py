@@ -294,7 +294,7 @@ class Modal(Covariance):
 
     def at(self, new: Any) -> tuple[Filters, Modal]:
         left = self.rows.at(new, self.nodes.powers)
-        return left.reach, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
+        return left, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
 
     def joined(self, new: Any) -> Modal:
         return Modal(self.rows.joined(new), self.nodes)
@@ -445,7 +445,7 @@ class Series(Covariance):
 
     def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
         left = self.rows.at(new, self.nodes.powers)
-        return left.reach, SeriesLeft(left, self.nodes, self, new)
+        return left, SeriesLeft(left, self.nodes, self, new)
 
     def joined(self, new: Any) -> Series:
         return Series(self.rows.joined(new), self.nodes)
@@ -502,11 +502,11 @@ class SeriesLeft(Distribution):
         drawn = self.known.joined(self.new).draw_signal(random_state)
         everything = np.eye(n_known + self.shape[0])
         missed = basis.combined(drawn, everything[:n_known]) + self.known.draw_noise(random_state)
-        corrected = basis.filtered(self.known.coordinates(missed), self.left.reach)
+        corrected = basis.filtered(self.known.coordinates(missed), self.left)
         return basis.combined(drawn, everything[n_known:]) - corrected
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.left.reach)
+        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.left)
 
 
 def rescaled(

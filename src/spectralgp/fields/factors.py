@@ -94,13 +94,11 @@ class Rows(ABC):
         return np.stack(columns, axis=-1).transpose(1, 0, 2)
 
 
-class Left(ABC):
-    """What complete signals say of those at new inputs: equation (8)."""
+class Left(Filters):
+    """What complete signals say of those at new inputs, equation (8): their means, as filters, and what is left.
 
-    @property
-    @abstractmethod
-    def reach(self) -> Filters:
-        """Filters from the coordinates of the known signals to the means at the new inputs."""
+    The filters take the coordinates of the known signals.
+    """
 
     @abstractmethod
     def variances(self, eigenvalues: Array) -> Array:
@@ -152,10 +150,6 @@ class Inputs(Rows):
 
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
         return LeftOfInputs(self, new, powers, new.cross @ self.modes.vectors)
-
-    def reached_by(self, bank: FilterBank) -> Filters:
-        """Filters from the coordinates of the modes, which are all that there are."""
-        return bank
 
     def joined(self, new: NewInputs) -> Inputs:
         known = (self.modes.vectors * self.modes.values) @ self.modes.vectors.T
@@ -247,29 +241,11 @@ class LowRank(Rows):
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         raise ValueError(NO_MATRIX.format(argument="by must be 'signal' or 'entry'"))
 
-    def reached_by(self, bank: FilterBank) -> Filters:
-        """Filters from the coordinates of the modes, as filters from all coordinates."""
-        return _FromFirst(bank, self.values.size)
-
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
         return LeftOfInputs(self, new, powers, new.cross[:, self.points] @ self.from_points)
 
     def joined(self, new: Any) -> Rows:
         raise ValueError(NO_MATRIX.format(argument="observed must be None"))
-
-
-@dataclass(frozen=True, eq=False)
-class _FromFirst(Filters):
-    """Filters that take the first of the signals alone."""
-
-    bank: FilterBank
-    n_first: int
-
-    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        return self.bank.apply(coefficients[..., : self.n_first, :], eigenvalues)
-
-    def matrices(self, eigenvalues: Array) -> Array:
-        raise NotImplementedError("coordinates outside the modes have no number of their own")
 
 
 def greedy_points(kernel: InputKernel, inputs: Array, rank: int) -> Indices:
@@ -296,15 +272,18 @@ class LeftOfInputs(Left):
     new: NewInputs
     powers: PowersOfEigenvalues
     weights: Array  # W^T, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)
+    gains: Array | None = None  # gamma^2 s / D^2, of signals that are latent with variances s left at the modes
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self.rows.variances(*self.powers(eigenvalues))
 
-    @property
-    def reach(self) -> Filters:
-        """``gamma W^T / D``."""
-        after: Callable[[Array], Array] = lambda eigenvalues: self.powers(eigenvalues)[0][None]  # noqa: E731
-        return self.rows.reached_by(FilterBank(self._precisions, self.weights, after))
+    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
+        """``gamma W^T / D`` times the coordinates of the modes, which come first."""
+        of_modes = coefficients[..., : self.weights.shape[1], :]
+        return self.powers(eigenvalues)[0] * (self.weights @ (self._precisions(eigenvalues) * of_modes))
+
+    def matrices(self, eigenvalues: Array) -> Array:
+        return self.weights[:, :, None] * self._precisions(eigenvalues) * self.powers(eigenvalues)[0]
 
     def variances(self, eigenvalues: Array) -> Array:
         """``gamma k(x*, x*) - gamma^2 sum_i W_i^2 / D_i``."""
@@ -316,13 +295,15 @@ class LeftOfInputs(Left):
                 "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
                 f"variance of {np.min(left):.3g}. Check that both come from one kernel."
             )
-        return np.maximum(left, 0.0)  # removes rounding
+        left = np.maximum(left, 0.0)  # removes rounding
+        return left if self.gains is None else left + np.square(self.weights) @ self.gains
 
     def covariances(self, eigenvalues: Array) -> Array:
         self.variances(eigenvalues)  # raises where covariances contradict each other
         power = self.powers(eigenvalues)[0][:, None, None]
         scaled = self.weights[None] * self._precisions(eigenvalues).T[:, None, :]
-        return power * self.new.covariance - power**2 * (scaled @ self.weights.T)
+        left = power * self.new.covariance - power**2 * (scaled @ self.weights.T)
+        return left if self.gains is None else left + (self.weights[None] * self.gains.T[:, None, :]) @ self.weights.T
 
 
 @dataclass(frozen=True, eq=False)

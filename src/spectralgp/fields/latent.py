@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer
 from spectralgp.fields.covariances import Covariance, Modal
-from spectralgp.fields.factors import Blocks, Inputs, Left, LeftOfInputs, Nodes
+from spectralgp.fields.factors import Blocks, Inputs, LeftOfInputs, Nodes
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP, OfOneModel
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
@@ -77,25 +77,6 @@ class Latent(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOfSites(Left):
-    """What latent signals leave at new inputs, and what is not known of those: by modes, each on its own."""
-
-    left: LeftOfInputs  # given latent signals that are known
-    gains: Array  # gamma^2 s / D^2 at the modes, shape (n_signals, n_nodes)
-
-    @property
-    def reach(self) -> Filters:
-        return self.left.reach
-
-    def variances(self, eigenvalues: Array) -> Array:
-        return self.left.variances(eigenvalues) + np.square(self.left.weights) @ self.gains
-
-    def covariances(self, eigenvalues: Array) -> Array:
-        scaled = self.left.weights[None] * self.gains.T[:, None, :]
-        return self.left.covariances(eigenvalues) + scaled @ self.left.weights.T
-
-
-@dataclass(frozen=True, eq=False)
 class AtInputs(Latent):
     """Latent signals at new inputs."""
 
@@ -111,10 +92,9 @@ class AtInputs(Latent):
         reach, left = covariance.at(self.new)
         centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
         if covariance.is_written_out and sites.root is None:
-            rows, (power, _) = covariance.rows, covariance.powers
-            assert isinstance(rows, Inputs)
-            gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
-            wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), gains)
+            assert isinstance(reach, LeftOfInputs)
+            gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
+            wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
             left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
         return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_factors, reach))
 

@@ -13,7 +13,6 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp.fields.factors import Left, PowersOfEigenvalues, Rows
 from spectralgp.kernels import NewInputs
 from spectralgp.kernels.inputs import MaternTerm
-from spectralgp.spectra import Filters
 from spectralgp.states import Component, Filter, Matern, Slopes, StateSpace, Timeline, evaluate, information
 
 FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
@@ -115,7 +114,7 @@ class InTime(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftInTime(Left, Filters):
+class LeftInTime(Left):
     """Forecasts, and what is between known signals."""
 
     known: InTime
@@ -127,12 +126,8 @@ class LeftInTime(Left, Filters):
         """Covariances with the known signals in the order of time, shape (n_inputs, n_signals)."""
         return self.new.cross[:, self.known.order]
 
-    @property
-    def reach(self) -> Filters:
-        """``gamma k(x*, X) C^-1``."""
-        return self
-
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
+        """``gamma k(x*, X) C^-1`` times the known signals."""
         power, own = self.powers(eigenvalues)
         return power * (self._cross @ self.known.apply(coefficients, power, own, -1.0))
 
