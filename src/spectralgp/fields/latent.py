@@ -12,24 +12,20 @@ import numpy as np
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer
 from spectralgp.fields.covariances import Covariance, Modal
-from spectralgp.fields.factors import Blocks, Inputs, LeftOfInputs, Nodes
+from spectralgp.fields.factors import Blocks, GraphNodes, Inputs, LeftOfInputs
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP, OfOneModel
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites
 from spectralgp.graphs import Graph
-from spectralgp.kernels import NewInputs
+from spectralgp.kernels import Identity, NewInputs
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, expected_signals
-from spectralgp.spectra import ExactSpectrum, Filters, Modes, Spectrum, modes_of
+from spectralgp.spectra import Filters, Spectrum, decompose, modes_of
 
 NO_COVARIANCE = (
     "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
     "Draw values with sample_y, and take the covariance of the draws."
-)
-NO_DRAWS = (
-    "include_noise must be True for draws of signals of which values were observed with noise that is known; got "
-    "False. Draw values with their noise, or predict means and deviations."
 )
 TOO_MANY_JOINT = (
     "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
@@ -180,7 +176,10 @@ class OfRows(Latent):
 
     def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
         if not white:
-            raise ValueError(NO_DRAWS)
+            raise ValueError(
+                "include_noise must be True for draws of signals of which values were observed with noise that is "
+                "known; got False. Draw values with their noise, or predict means and deviations."
+            )
         return self.sites.draws(n_draws, random_state)[:, self.rows]
 
     @property
@@ -202,33 +201,14 @@ class OfRows(Latent):
         return OfRows(find_sites(self.sites.covariance, further, self.sites), self.rows)
 
 
-@dataclass(frozen=True, eq=False)
-class LawNodes(Nodes):
-    """Entries with any covariance, as the nodes of one signal."""
-
-    modes: Modes
-    noise_variance = 0.0
-
-    @cached_property
-    def basis(self) -> Spectrum:  # type: ignore[override]
-        """The eigenvectors of the covariance."""
-        graph, numbers = Graph.edgeless(self.modes.values.size), np.arange(float(self.modes.values.size))
-        return ExactSpectrum(graph, "combinatorial", False, numbers, self.modes.vectors)
-
-    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
-        return self.modes.values, np.zeros(self.modes.values.size)
-
-    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        return 0.0
-
-
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
     own = np.isfinite(values)
-    modes, alone = modes_of(covariance[np.ix_(own, own)]), Inputs(Modes(np.ones(1), np.eye(1)))
-    nothing = np.empty((0, 1, modes.values.size))
-    known = ObservedBy(likelihood, beside[own][None], nothing).observations(values[own][None])
-    return find_sites(Modal(alone, LawNodes(modes)), replace(known, offset=mean[own][None])).log_bound()[0]
+    rows = Inputs(modes_of(covariance[np.ix_(own, own)]))  # entries are signals of a single node
+    node = GraphNodes(decompose(Graph.edgeless(1)), Identity(), 0.0)
+    nothing = np.empty((0, rows.n_signals, 1))
+    known = ObservedBy(likelihood, beside[own][:, None], nothing).observations(values[own][:, None])
+    return find_sites(Modal(rows, node), replace(known, offset=mean[own][:, None])).log_bound()[0]
 
 
 # ------------------------------------------------------------------------------------------------ laws of values
