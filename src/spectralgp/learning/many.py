@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import mention
-from spectralgp.fields import GraphGP, Posterior, Rows, greedy_points
+from spectralgp.fields import GraphGP, Posterior, conditioned, greedy_points
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
@@ -142,18 +142,7 @@ def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Seq
     if task.signals.has_holes:  # of all of which the evidence would take longer than all else
         return replace(fit, detail=f"{detail}, of which the likelihood is")
     known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
-    rows = next(known, None)
-    value = log_likelihood(model, task, model.rows(task.inputs) if rows is None else rows)
+    plain = replace(model, shrinkage=None)
+    value = conditioned(plain, task.inputs, task.signals, task.carried, rows=next(known, None)).log_evidence()
     log_posterior = value + fit.log_posterior - fit.log_likelihood
     return replace(fit, log_likelihood=value, log_posterior=log_posterior, detail=detail)
-
-
-def log_likelihood(model: GraphGP, task: Task, rows: Rows) -> float:
-    """Log marginal likelihood of complete signals under the graph's model, by rows of any kind: (5) and (34)."""
-    basis, units = model.graph_basis, task.signals.units
-    block = basis.load(task.signals.values) - model.carried_block(task.carried, task.inputs, units)
-    powers = replace(model, shrinkage=None).nodes.powers(basis.eigenvalues)
-    loaded = rows.load(block)
-    length = float(np.sum(loaded * rows.apply(loaded, *powers, exponent=-1)))
-    logs = float(np.sum(rows.log_determinants(*powers)))
-    return -0.5 * (length + logs + task.signals.size * float(np.log(2 * np.pi)))
