@@ -44,6 +44,7 @@ class Candidate:
     scales_signals: bool = False  # whether signals have scales of their own, which are learnt
     is_tuned: bool = False  # whether it is the one that it starts from, with means of the least squared error
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
+    recipe: Recipe | None = None  # what a setting made it of, for one like it of other signals
 
     @property
     def untuned(self) -> Candidate:
@@ -115,7 +116,6 @@ class Setting:
     transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
     _tasks: dict[object, Task] = field(default_factory=dict)
-    _recipes: dict[Candidate, Recipe] = field(default_factory=dict)
 
     def candidate(
         self,
@@ -140,7 +140,7 @@ class Setting:
         words |= {"carry-over": carries, "shrunk": self.shrunk}
         if self.transformation is not None:
             words[self.transformation.described] = True
-        made = Candidate(
+        return Candidate(
             task,
             full.scaled_by(1 / task.signals.units.spread),
             self.shrunk,
@@ -148,13 +148,8 @@ class Setting:
             warm_start_from,
             self.transformation,
             learnt_from=self.learnt_from,
+            recipe=(kernel, terms, scale, carries),
         )
-        self._recipes[made] = kernel, terms, scale, carries
-        return made
-
-    def recipe(self, candidate: Candidate) -> Recipe | None:
-        """What this setting made a candidate of, for one like it of other signals; None if it did not make it."""
-        return self._recipes.get(candidate)
 
     def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
@@ -244,13 +239,12 @@ def automatic(setting: Setting) -> Plan:
         yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[len(alone) - 1])]
 
 
-def best_recipe(plan: Plan, setting: Setting) -> Generator[list[Candidate], Array, Recipe]:
-    """A plan, which ends with what the best of the candidates that a setting made was made of."""
+def best_recipe(plan: Plan) -> Generator[list[Candidate], Array, Recipe]:
+    """A plan, which ends with what the best of its candidates was made of."""
     tried, stage = list[tuple[float, Recipe]](), next(plan)
     while True:
         scores = yield stage
-        pairs = zip(scores.tolist(), map(setting.recipe, stage), strict=True)
-        tried += [(score, recipe) for score, recipe in pairs if recipe is not None]
+        tried += [(score, one.recipe) for score, one in zip(scores.tolist(), stage, strict=True) if one.recipe]
         try:
             stage = plan.send(scores)
         except StopIteration:
@@ -259,7 +253,7 @@ def best_recipe(plan: Plan, setting: Setting) -> Generator[list[Candidate], Arra
 
 def with_logarithms(plan: Plan, setting: Setting, logarithms: Setting) -> Plan:
     """A plan, and then the best candidate of a setting on logarithms, with and without what inputs carry over."""
-    kernel, terms, scale, _ = yield from best_recipe(plan, setting)
+    kernel, terms, scale, _ = yield from best_recipe(plan)
     both = [False] if setting.columns is None else [False, True]
     yield [logarithms.candidate(kernel, terms, scale, carries) for carries in both]
 

@@ -56,6 +56,6 @@ def in_time_order(setting: Setting, changes: Setting, no_change: Setting) -> Pla
 
     `changes` and `no_change` are settings of the changes, in the latter of which inputs say nothing.
     """
-    kernel, terms, scale, carries = yield from best_recipe(automatic(setting), setting)
+    kernel, terms, scale, carries = yield from best_recipe(automatic(setting))
     drift = no_change.candidate(kernel, scale=scale)
     yield [replace(drift, name=f"no change, {drift.name}"), changes.candidate(kernel, terms, scale, carries)]

@@ -291,16 +291,16 @@ def setting_of(graph=GRAPH, scales=BOTH, is_open=True, columns=None, spectrum=Ex
     return Setting(task, signals, is_open, columns, residual)
 
 
-def made_of(candidate, *settings):
+def made_of(candidate):
     """A kernel and its Laplacian, terms of the inputs, the scale of nodes, and what a candidate starts from."""
-    kernel, terms, scale, carries = next(filter(None, (one.recipe(candidate) for one in settings)))
+    kernel, terms, scale, carries = candidate.recipe
     laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
     own = f"{kernel.label}{laplacian}, {'+'.join(terms)}, {scale}{', carry' * carries}"
     start = candidate.warm_start_from
-    return own if start is None else f"{own} < {made_of(start, *settings)}"
+    return own if start is None else f"{own} < {made_of(start)}"
 
 
-def stages_of(plan, scores, *settings):
+def stages_of(plan, scores):
     """What the candidates of each stage of a plan are made of, where those of the stages before had these scores."""
     found = [next(plan)]
     for one in scores:
@@ -309,13 +309,13 @@ def stages_of(plan, scores, *settings):
             found.append(plan.send(np.array(one, dtype=float)))
         except StopIteration:
             break
-    return [[made_of(candidate, *settings) for candidate in stage] for stage in found]
+    return [[made_of(candidate) for candidate in stage] for stage in found]
 
 
 def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
     setting = setting_of()
     first = [f"Polynomial(2) {one}, smooth+linear, node" for one in ("combinatorial", "normalized")]
-    assert stages_of(automatic(setting), [[-5, -4], [-3, -9], [0, 0, 0, 0]], setting) == [
+    assert stages_of(automatic(setting), [[-5, -4], [-3, -9], [0, 0, 0, 0]]) == [
         first,
         [
             "Polynomial(4) normalized, smooth+linear, node",
@@ -329,9 +329,9 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
         ],
     ]
     # neither a degree nor scales that score less than the first do are kept
-    kept = stages_of(automatic(setting), [[-5, -4], [-4.1, -4.1]], setting)[2]
+    kept = stages_of(automatic(setting), [[-5, -4], [-4.1, -4.1]])[2]
     assert kept[:2] == [f"Polynomial(2) normalized, {term}, node" for term in ("smooth", "linear")]
-    rescaled = stages_of(automatic(setting), [[-4, -5], [-6, -3]], setting)[2]
+    rescaled = stages_of(automatic(setting), [[-4, -5], [-6, -3]])[2]
     assert rescaled[0] == "Polynomial(2) combinatorial, smooth, global"
     assert rescaled[3] == "Identity, linear, global"
 
@@ -339,7 +339,7 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
 def test_what_inputs_carry_over_is_tried_last():
     setting = setting_of(columns=BY_NODE)
     best = "Polynomial(2) combinatorial, smooth+linear, node"
-    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 5], setting)
+    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 5])
     assert third[4:] == [f"Polynomial(2) combinatorial, smooth+linear, node, carry < {best}"]
     linear = "Polynomial(2) combinatorial, linear, node"
     assert fourth == [f"{linear}, carry < {linear}"]
@@ -350,7 +350,7 @@ def test_what_inputs_carry_over_is_tried_last():
 
 def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
     setting = setting_of(is_open=False, columns=BY_NODE)
-    stages = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 2], setting)
+    stages = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 2])
     assert [len(stage) for stage in stages] == [2, 2, 2]
     assert stages[2][0] == "Identity, smooth+linear, node"
     assert ", carry <" in stages[2][1]
@@ -360,7 +360,7 @@ def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
 def test_of_signals_with_holes_the_linear_term_is_tried_alone():
     holed = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.1, np.nan, SIGNALS)
     setting = setting_of(columns=BY_NODE, values=holed)
-    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 3], setting)
+    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 3])
     linear = "Polynomial(2) combinatorial, linear, node"
     assert third[:2] == [linear, "Identity, linear, node"]
     assert fourth == [f"{linear}, carry < {linear}"]
@@ -371,7 +371,7 @@ def test_of_signals_with_holes_the_linear_term_is_tried_alone():
 
 def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
     setting = setting_of(spectrum=Chebyshev(), scales=("global",))
-    stages = stages_of(automatic(setting), [[-5, -4], [0, 0]], setting)
+    stages = stages_of(automatic(setting), [[-5, -4], [0, 0]])
     assert stages == [
         [f"Polynomial({degree}) combinatorial, smooth+linear, global" for degree in (2, 4)],
         [f"Polynomial(4) combinatorial, {term}, global" for term in ("smooth", "linear")],
@@ -380,15 +380,15 @@ def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_grap
 
 def test_without_a_graph_terms_are_tried_and_then_scales():
     setting = setting_of(Graph(np.zeros((7, 7))))
-    stages = stages_of(automatic(setting), [[-5, -3, -4], [0]], setting)
+    stages = stages_of(automatic(setting), [[-5, -3, -4], [0]])
     assert stages == [
         [f"Identity, {terms}, node" for terms in ("smooth+linear", "smooth", "linear")],
         ["Identity, smooth, global"],
     ]
     alone = setting_of(Graph(np.zeros((7, 7))), scales=("global",))
-    assert len(stages_of(automatic(alone), [[-5, -3, -4]], alone)) == 1
+    assert len(stages_of(automatic(alone), [[-5, -3, -4]])) == 1
     given = setting_of(Graph(np.zeros((7, 7))), is_open=False)
-    assert stages_of(automatic(given), [[0, 0]], given) == [
+    assert stages_of(automatic(given), [[0, 0]]) == [
         ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
     ]
     assert setting.candidate(Polynomial(1)).kernel.residual is None  # what neighbours share is noise
@@ -399,7 +399,7 @@ def test_the_best_is_tried_on_logarithms_too(columns):
     setting, logarithms = setting_of(columns=columns), setting_of(columns=columns)
     listed = [setting.candidate(Polynomial(1)), setting.candidate(Polynomial(3), ("linear",), "global")]
     plan = with_logarithms(at_once(listed), setting, logarithms)
-    *_, last = stages_of(plan, [[-5, -4], [0] * (1 if columns is None else 2)], setting, logarithms)
+    *_, last = stages_of(plan, [[-5, -4], [0] * (1 if columns is None else 2)])
     own = "Polynomial(3) combinatorial, linear, global"
     assert last == [own] if columns is None else [own, f"{own}, carry"]
 
@@ -412,7 +412,7 @@ def test_changes_are_told_as_the_best_tells_and_not_at_all():
         plan.send(np.array(scores, dtype=float))
     drift, told = plan.send(np.ones(1))
     own = "Polynomial(2) normalized, smooth+linear, global"
-    assert made_of(told, changes) == f"{own}, carry"
+    assert made_of(told) == f"{own}, carry"
     assert drift.name == f"no change, {no_change.candidate(drift.kernel.signal).name}"
     assert (drift.kernel.laplacian, drift.task.carried) == ("normalized", None)
     assert drift.task in no_change._tasks.values()
