@@ -21,7 +21,7 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import Identity, NewInputs
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, expected_signals
-from spectralgp.spectra import Filters, Spectrum, decompose, modes_of
+from spectralgp.spectra import Filters, decompose, modes_of
 
 NO_COVARIANCE = (
     "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
@@ -349,16 +349,6 @@ class LatentPosterior(OfOneModel):
     transformation = None
     carried = None
     seen = None
-
-    @property
-    def basis(self) -> Spectrum:
-        """Where the covariance between nodes is diagonal."""
-        return self.prior.nodes.basis
-
-    @property
-    def input_variance(self) -> float:
-        """Mean of ``k(x, x)`` over the training inputs."""
-        return float(np.mean(self.covariance.rows.diagonal(np.ones(1), np.zeros(1))))
 
     @property
     def modelled(self) -> Signals:

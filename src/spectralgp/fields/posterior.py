@@ -221,8 +221,21 @@ def graph_gp(
 class OfOneModel:
     """A posterior that is no mixture, and answers as one does."""
 
+    prior: GraphGP
+    inputs: Array
+
     __getstate__ = without_caches
     is_averaged = False  # over hyperparameters, as a `Mixture` may be
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.prior.nodes.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
 
     @property
     def parts(self) -> tuple[tuple[float, Self], ...]:
@@ -245,16 +258,6 @@ class Posterior(OfOneModel):
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
     seen: Seen | None = None  # what was observed of the training signals, where they have holes
     transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
-
-    @property
-    def basis(self) -> Spectrum:
-        """Where the covariance between nodes is diagonal."""
-        return self.covariance.basis
-
-    @property
-    def input_variance(self) -> float:
-        """Mean of ``k(x, x)`` over the training inputs."""
-        return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
 
     @property
     def modelled(self) -> Signals:
