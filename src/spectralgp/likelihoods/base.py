@@ -95,6 +95,7 @@ class Likelihood(ABC):
     is_discrete: ClassVar[bool] = False  # whether values are whole numbers
     is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
     parameters: ClassVar[Ranges] = {}
+    in_latent_units: ClassVar[tuple[str, ...]] = ()  # parameters that have the units of latent signals
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -172,7 +173,7 @@ class Likelihood(ABC):
 
     def _unit(self, name: str, unit: float) -> float:
         """The unit that a parameter is in."""
-        return 1.0
+        return unit if name in self.in_latent_units else 1.0
 
     def learnt(
         self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array, unit: float = 1.0

@@ -49,12 +49,10 @@ class Gaussian(Likelihood):
 
     name: ClassVar[str] = "gaussian"
     is_white_noise = True
+    in_latent_units = ("scale",)
     parameters: ClassVar[Ranges] = {"scale": (1e-3, 0.3, 1e2)}
 
     scale: float | None = None
-
-    def _unit(self, name: str, unit: float) -> float:
-        return unit
 
     def _noise(self, beside: Array) -> Array:
         return np.asarray(float(self.scale or 1.0) ** 2 * beside)
@@ -107,13 +105,11 @@ class StudentT(Likelihood):
 
     name: ClassVar[str] = "student_t"
     is_white_noise = True
+    in_latent_units = ("scale",)
     parameters: ClassVar[Ranges] = {"freedom": (2.1, 4.0, 100.0), "scale": (1e-3, 0.3, 1e2)}
 
     freedom: float | None = None
     scale: float | None = None
-
-    def _unit(self, name: str, unit: float) -> float:
-        return unit if name == "scale" else 1.0
 
     @property
     def _both(self) -> tuple[float, float]:
