@@ -101,11 +101,9 @@ class HyperparameterPosterior(Together):
         self.expectation = None if task.is_complete else expectation_of(task)
         self.names, own, bounds = tuple[str, ...](), np.empty(0), np.empty((0, 2))
         if isinstance(self.expectation, LatentSignals):
-            self.names = self.expectation.names
+            self.names, likelihood = self.expectation.names, fitted.likelihood or self.expectation.likelihood
             self.expectation.is_far, self.expectation.effort = False, STEP
-            if fitted.likelihood is not None:
-                own = fitted.likelihood.logarithms(self.names)
-                bounds = fitted.likelihood.bounds(self.names, self.expectation.unit)
+            own, bounds = likelihood.logarithms(self.names), likelihood.bounds(self.names, self.expectation.unit)
         super().__init__(objective_of(task, fitted, self.expectation), bounds)
         self.difference = DIFFERENCE if self.expectation is None else LATENT_DIFFERENCE
         self.size, self.parameter_names = self.objective.size, (*self.objective.parameter_names, *self.names)
