@@ -50,10 +50,6 @@ class Beside:
         """Whether anything was given."""
         return bool(self.stated) or self.covariates is not None
 
-    def of_observed(self, takes: str | None, exposure: Any) -> Beside:
-        """That of values observed of the signals, whose exposures or trials are not those of the answer."""
-        return replace(self, **{takes or "exposure": exposure})  # which a likelihood without either refuses
-
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:

@@ -561,7 +561,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         if observed_by is None:
             observers.new_observed_by(self, Beside(exposure=observed_exposure), alignment)  # which refuses any
             return prediction.given(known)
-        own = given.of_observed(observed_by.likelihood.beside, observed_exposure)
+        takes = observed_by.likelihood.beside or "exposure"  # which a likelihood without either refuses
+        own = replace(given, **{takes: observed_exposure})  # of the values observed, not of the answer
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
             return cast(Predictive, self.posterior_.filled(rows)).seen_with(observed_by)
