@@ -432,9 +432,18 @@ def dense_lengths(kind: Kind, weights: np.ndarray) -> tuple[list[tuple[float, fl
     return lengths, np.diag(inverse)
 
 
-def _as_observed(kind: Kind, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Variances of values with noise, where nothing was observed."""
-    return np.where(weights > 0, 0.0, np.diag(left).reshape(weights.shape) + kind.covariance.noise_variance)
+def dense_complete(kind: Kind, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of values with the noise of a weight of one."""
+    chosen = weights.ravel() > 0
+    observed = kind.dense[np.ix_(chosen, chosen)]
+    observed = observed + np.diag(kind.covariance.noise_variance * (1 / weights.ravel()[chosen] - 1))
+    gain = np.linalg.solve(observed, kind.dense[chosen]).T
+    return gain @ SIGNALS.ravel()[chosen], kind.dense - gain @ kind.dense[chosen]
+
+
+def _below_one(weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Variances of complete values, which weights of one or more tell."""
+    return np.where(weights < 1, variances.reshape(weights.shape), 0.0)
 
 
 @pytest.mark.parametrize("name", WEIGHED)
@@ -455,7 +464,9 @@ def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
     assert relative_error(seen.signal_variance.ravel(), np.diag(left)) < MASKED
     for one, other in ((0, 0), (1, 4), (5, 2)):
         assert relative_error(seen.signal_between(one, other), blocks[one, :, other], np.max(np.diag(left))) < MASKED
-    assert relative_error(seen.variance, _as_observed(kind, weights, left)) < MASKED
+    complete, spread = dense_complete(kind, weights)
+    assert relative_error(seen.mean.ravel(), complete) < limit
+    assert relative_error(seen.variance, _below_one(weights, np.diag(spread))) < MASKED
     lengths, precisions = dense_lengths(kind, weights)
     assert relative_error(seen.precisions[weights > 0], precisions) < MASKED
     for row in range(N_SIGNALS):
@@ -510,11 +521,50 @@ def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):
     assert np.all(error < STANDARD_ERRORS * np.sqrt(2 / seen.n_draws) * variances)
 
 
-@pytest.mark.xfail(strict=True, reason="draws of complete values do not know of weights other than zero and one")
-@pytest.mark.parametrize("verb", [lambda s: s.signal_between(0, 1), lambda s: s.precisions, lambda s: s.node_group(0)])
-def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(verb, monkeypatch):
-    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
-    verb(Seen(KINDS["inputs, graph"].covariance, SIGNALS, SEEN["none is one"]))
+@pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("name", ["inputs, shrunk", "inputs, graph"])
+def test_draws_of_complete_values_have_the_covariance_that_they_stand_for(name, weights):
+    """Of weights above one it is algebraic: draws have more, and what they have too much of is drawn too."""
+    kind = KINDS[name]
+    seen, spread = Seen(kind.covariance, SIGNALS, weights), dense_complete(kind, weights)[1]
+    mean, found = oracle.law_of(lambda state: seen.draws(1, state)[0])
+    surplus = oracle.law_of(lambda state: seen.surplus_draws(1, state))[1]
+    assert not mean.any()
+    assert relative_error(found - surplus, spread) < MASKED
+    bounded = Seen(kind.covariance, SIGNALS, np.minimum(weights, 1.0))
+    assert not oracle.law_of(lambda state: bounded.surplus_draws(1, state))[1].any()
+
+
+@pytest.mark.parametrize("most_given", [seeing.MOST_GIVEN, 0], ids=["given signals", "given entries"])
+@pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
+def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(weights, most_given, monkeypatch):
+    """As many as it takes to tell what they say from what they should."""
+    n_draws = 20_000
+    for name, value in {
+        "MOST_EXACT_VALUES": 0,
+        "DRAWS": n_draws,
+        "FIRST_DRAWS": n_draws,
+        "MOST_GIVEN": most_given,
+    }.items():
+        monkeypatch.setattr(seeing, name, value)
+    kind = KINDS["inputs, graph"]
+    seen, left = Seen(kind.covariance, SIGNALS, weights), dense_seen(kind, weights)[2]
+    assert seen.n_draws == n_draws
+    blocks, spread = left.reshape(*kind.shape, *kind.shape), dense_complete(kind, weights)[1]
+    limit = STANDARD_ERRORS * np.sqrt(2 / n_draws)
+    assert relative_error(seen.signal_between(0, 1), blocks[0, :, 1], np.max(np.diag(left))) < limit
+    assert relative_error(seen.variance, _below_one(weights, np.diag(spread)), np.max(np.diag(spread))) < limit
+    inverse = np.diag(np.linalg.inv(kind.dense)).reshape(kind.shape)[weights > 0]
+    errors = np.abs(seen.precisions[weights > 0] - dense_lengths(kind, weights)[1])
+    assert np.all(errors < 2 * limit * np.maximum(inverse, dense_lengths(kind, weights)[1]))
+    values, axes = seen.node_group(0)
+    own = np.flatnonzero(weights[:, 0] > 0)
+    chosen = np.flatnonzero(weights.ravel() > 0)
+    observed = (kind.dense - kind.covariance.noise_variance * np.eye(len(kind.dense)))[np.ix_(chosen, chosen)]
+    whole = np.linalg.inv(observed + np.diag(kind.covariance.noise_variance / weights.ravel()[chosen]))
+    places = np.searchsorted(chosen, own * N_NODES)
+    expected = whole[np.ix_(places, places)]
+    assert relative_error((axes * values) @ axes.T, expected, max(np.max(expected), np.max(inverse))) < 2 * limit
 
 
 # The same answers from another kind of rows

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, eigh
+from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
@@ -105,6 +105,9 @@ class Seen:
     noise, of weight ``w`` with the variance ``s / w``, and of weight zero not at all. Few entries of other weight than
     one, or few observed ones, are handled by a dense matrix of their number: equation (20). Else systems are solved by
     conjugate gradients, of which a step is one solve for complete signals.
+
+    Complete values are signals with that noise: as they were observed where the weight is one. Above it more is known
+    of a signal than a value with noise could say; there their covariance is an algebraic one, ``P = C - C Q C``.
     """
 
     covariance: Covariance  # of complete signals
@@ -174,6 +177,12 @@ class Seen:
         return self.covariance.noise_variance * (1 / weights - 1)
 
     @cached_property
+    def _own_precisions(self) -> Array:
+        """``w / (s (1 - w))``: what was observed of an entry says so much of its complete value; 0 where it is that."""
+        weights = np.where(self._others, self.weights, 0.0)
+        return weights / (self.covariance.noise_variance * (1 - weights))
+
+    @cached_property
     def _of_observed(self) -> Inverse:
         """``Q`` among what was observed."""
         entries = self.covariance.submatrix(self.observed)
@@ -187,8 +196,8 @@ class Seen:
         Its inverse is the sum of their part of ``C^-1`` and of ``w / (s (1 - w))``, which is negative for a weight
         above one.
         """
-        entries, weights = self.covariance.submatrix(self._others, inverse=True), self.weights[self._others]
-        entries[np.diag_indices_from(entries)] += weights / (self.covariance.noise_variance * (1 - weights))
+        entries = self.covariance.submatrix(self._others, inverse=True)
+        entries[np.diag_indices_from(entries)] += self._own_precisions[self._others]
         return Inverse.of(entries, self.is_mask)
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
@@ -235,14 +244,14 @@ class Seen:
         return complete.unload(verb(complete.load(values)))
 
     def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
-        """What was observed with the conditional mean of the rest, and the solution that they follow from."""
+        """Conditional mean of the complete values, and the solution that it follows from."""
         if self.method == "missing":
             image = self._around_others(np.where(self.observed, values, 0.0))
             solution = np.where(self.observed, self.covariance.solve(image), 0.0)
         else:
             solution = self.solve(values, start, tolerance)
             image = self.times(solution)
-        return np.where(self.observed, values, image), solution
+        return np.where(self._others, image, values), solution
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
@@ -250,7 +259,7 @@ class Seen:
 
     @property
     def mean(self) -> Array:
-        """What was observed, and the conditional mean of the rest."""
+        """Conditional mean of the complete values: ``C Q y``, as observed where the weight is one."""
         return self._filled[0]
 
     @property
@@ -261,12 +270,11 @@ class Seen:
     @property
     def signal_mean(self) -> Array:
         """Conditional mean of the signals without noise, at every entry: ``A Q y``."""
-        image = self.mean if self.is_mask else self.times(self.solution)
-        return image - self.covariance.noise_variance * self.solution
+        return self.mean - self.covariance.noise_variance * self.solution
 
     @cached_property
     def n_draws(self) -> int | None:
-        """How many draws stand for the covariance of what was not observed; None where it is known."""
+        """How many draws stand for the covariance of the complete values; None where it is known."""
         most = DRAWS if self.most_deviations is None else self.most_deviations
         exact = MOST_EXACT_VALUES // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
         if self.covariance.is_written_out and self._n_others <= exact:
@@ -275,7 +283,7 @@ class Seen:
 
     @cached_property
     def deviations(self) -> Array:
-        """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
+        """What complete values may deviate by: outer products, with `_signs`, add up to ``P`` or estimate it."""
         most = self.n_draws
         if most is None:
             return self.exact_deviations
@@ -284,23 +292,39 @@ class Seen:
         drawn = self.draws(n_draws, random_state, tolerance=tolerance)[0]
         if n_draws < most:
             # of a variance given all other entries, draws have to say only what those leave open
-            known = 1 / self.inverse_diagonal
-            left = np.mean(np.square(drawn - self._through(self.covariance.solve, drawn) * known), axis=0)
-            share = np.quantile((left / (known + left))[self.missing], WIDEST) if self.missing.any() else 0.0
+            left = np.mean(np.square(self._moved_by_others(drawn)), axis=0)
+            share = np.quantile((left / (self._alone + left))[self._others], WIDEST) if self._n_others else 0.0
             n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
             further = self.draws(n_draws - len(drawn), random_state, tolerance=tolerance)[0]
             drawn = np.concatenate([drawn, further])
+        if self._has_surplus:
+            drawn = np.concatenate([drawn, self.surplus_draws(n_draws, random_state, tolerance)])
         return drawn / np.sqrt(n_draws)
+
+    @cached_property
+    def _has_surplus(self) -> bool:
+        """Whether some weight is above one."""
+        return bool(np.any(self.weights > 1))
+
+    @cached_property
+    def _alone(self) -> Array:
+        """Variances of complete values given those of all other entries, where the weight is not one."""
+        return 1 / (self.inverse_diagonal + self._own_precisions)
+
+    def _moved_by_others(self, deviations: Array, solved: Array | None = None) -> Array:
+        """What deviations of all other entries move the mean of each by."""
+        solved = self._through(self.covariance.solve, deviations) if solved is None else solved
+        return (self.inverse_diagonal * deviations - solved) * self._alone
 
     @cached_property
     def _is_given_signals(self) -> bool:
         """Whether variances are known given the other signals, rather than given all other entries."""
-        squares = np.square(np.count_nonzero(self.missing, axis=1))
+        squares = np.square(np.count_nonzero(self._others, axis=1))
         return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= MOST_GIVEN
 
     @property
     def exact_deviations(self) -> Array:
-        """What complete values may deviate by without error, one per missing value."""
+        """What complete values may deviate by without error, one per entry of another weight than one."""
         deviations = np.zeros((self._n_others, *self.weights.shape))
         deviations[:, self._others] = self._of_others.root
         return deviations
@@ -308,9 +332,10 @@ class Seen:
     @cached_property
     def _signs(self) -> Array:
         """Signs with which outer products of `solved_deviations` are taken from ``C^-1`` to give ``Q``."""
-        if not self.is_mask and self.n_draws is not None:
-            raise NotImplementedError("entries of the covariance under weights are known where few differ from 1")
-        return np.ones(len(self.deviations)) if self.is_mask else self._of_others.signs
+        if self.is_mask or self.n_draws is not None:
+            signs = [1.0, -1.0] if self._has_surplus else [1.0]
+            return np.repeat(signs, len(self.deviations) // len(signs))
+        return self._of_others.signs
 
     def _sum_of_squares(self, deviations: Array) -> Array:
         return np.tensordot(self._signs, np.square(deviations), axes=1)
@@ -320,20 +345,27 @@ class Seen:
     ) -> tuple[Array, Array | None]:
         """Draws of what complete values deviate by from their mean, one solve each (Matheron's rule).
 
-        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative.
+        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative. Weights
+        above one are drawn for as ones: `surplus_draws` have what they take from the covariance.
         """
         if self.method == "missing" and self.is_mask:
             draws = np.zeros((n_draws, *self.weights.shape))
             draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_others)) @ self._of_others.root
             return draws, None
         draws, solutions = np.empty((2, n_draws, *self.weights.shape))
-        n_at_once = max(1, MOST_SOLVED // self.weights.size)
+        n_at_once, spread = max(1, MOST_SOLVED // self.weights.size), np.sqrt(np.maximum(self._excess, 0.0))
         for first in range(0, n_draws, n_at_once):
             some = slice(first, min(first + n_at_once, n_draws))
             prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
-            completed, solutions[some] = self.filled(prior, None if start is None else start[some], tolerance)
+            seen = prior if self.is_mask else prior + spread * random_state.standard_normal(prior.shape)
+            completed, solutions[some] = self.filled(seen, None if start is None else start[some], tolerance)
             np.subtract(prior, completed, out=draws[some])
         return draws, solutions
+
+    def surplus_draws(self, n_draws: int, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
+        """Draws whose covariance weights above one take from that of `draws`, shape (n_draws, n_signals, n_nodes)."""
+        noise = np.sqrt(np.maximum(-self._excess, 0.0)) * random_state.standard_normal((n_draws, *self.weights.shape))
+        return self.times(self.solve(noise, None, tolerance))
 
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
@@ -347,24 +379,26 @@ class Seen:
 
     @cached_property
     def variance(self) -> Array:
-        """Variance of every value as it would be observed, shape (n_signals, n_nodes); zero where it was."""
+        """Variances of the complete values, shape (n_signals, n_nodes); zero where the weight is at least one."""
         if self.n_draws is None:
-            return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
+            return np.where(self.weights < 1, self._sum_of_squares(self.deviations), 0.0)
         # the law of total variance: what is left given others is known, and only what those leave open is by draws
         if not self._is_given_signals:  # signals are long: given all other entries
-            total = 1 / self.inverse_diagonal
-            for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
-                total += np.square(deviation - solved / self.inverse_diagonal)
-            return np.where(self.observed, 0.0, total)
+            total = self._alone.copy()
+            for sign, deviation, solved in zip(self._signs, self.deviations, self.solved_deviations, strict=True):
+                total += sign * np.square(self._moved_by_others(deviation, solved))
+            return np.where(self.weights < 1, total, 0.0)
         variance = np.zeros(self.weights.shape)
-        for signal, own in enumerate(self.missing):
-            if own.any():  # given the other signals, what is missing of one has a precision that is part of C^-1
+        for signal, own in enumerate(self._others):
+            if own.any():  # given the other signals, those of one have a precision that is part of C^-1
                 entries = self.covariance.between(signal, signal, inverse=True, nodes=own)
-                factor = cholesky(entries, lower=True), True
-                given = cho_solve(factor, np.eye(int(np.count_nonzero(own)))).diagonal()
-                left = self.deviations[:, signal, own] - cho_solve(factor, self.solved_deviations[:, signal, own].T).T
-                variance[signal, own] = given + np.sum(np.square(left), axis=0)
-        return variance
+                deviations, solved = self.deviations[:, signal, own].T, self.solved_deviations[:, signal, own].T
+                moved = entries @ deviations - solved
+                entries[np.diag_indices_from(entries)] += self._own_precisions[signal, own]
+                precision = Inverse.of(entries, bool(np.all(self.weights[signal, own] < 1)))
+                given = np.square(precision.root).T @ precision.signs
+                variance[signal, own] = given + np.square(precision.times(moved.T)).T @ self._signs
+        return np.where(self.weights < 1, variance, 0.0)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
@@ -381,10 +415,10 @@ class Seen:
     def signal_variance(self) -> Array:
         """Variance of the signals without noise, at every entry."""
         noise = self.covariance.noise_variance
+        if self._has_surplus and self.n_draws is not None:  # of which differences would say little
+            draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
+            return np.mean(np.square(draws), axis=0)
         if not self.is_mask:
-            if self.n_draws is not None:
-                draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
-                return np.mean(np.square(draws), axis=0)
             moved = self.deviations - noise * self.solved_deviations
             return np.maximum(noise - noise**2 * self.inverse_diagonal + self._sum_of_squares(moved), 0.0)
         rest = self.inverse_diagonal - np.sum(np.square(self.solved_deviations), axis=0)
