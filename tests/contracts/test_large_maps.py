@@ -78,7 +78,7 @@ def test_draws_have_the_variances():
     found = find_sites(covariance, observations)
     total = dense + 1 / observations.effects.precision[0, 0]
     law = np.linalg.inv(np.linalg.inv(total) + np.diag(found.terms[2][0]))
-    drawn = found.draws(400, np.random.default_rng(0))[:, 0]
+    drawn = found.mean[0] + found.value_draws(400, np.random.default_rng(0))[:, 0]
     assert abs(np.mean(drawn.var(axis=0) / np.diag(law)) - 1) < 4 * np.sqrt(2 / 400 / 30)
     assert np.abs(drawn.mean(axis=0) - found.mean[0]).max() < 5 * np.sqrt(np.diag(law).max() / 400)
 

@@ -703,8 +703,18 @@ def test_draws_of_normal_values_have_their_laws(normal):
         spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
         assert np.all(np.abs(drawn.T @ drawn / n_draws - covariance) < 5 * spreads)
         assert np.all(np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(np.diag(covariance) / n_draws))
-    with pytest.raises(ValueError, match="include_noise must be True for draws of signals of which values"):
-        normal.new.given(normal.further).sample(1, np.random.default_rng(0))
+
+
+def test_draws_without_noise_are_of_signals_alone(normal):
+    """Of new ones, of those given values of their own, and of training signals."""
+    given, training = np.isfinite(normal.all), normal.posterior.filled(np.array([2, 0]))
+    laws = ((normal.new, normal.seen), (normal.new.given(normal.further), given), (training, normal.seen))
+    for field, seen in laws:
+        wanted = np.r_[10:15, 0:5] if field is training else np.arange(20, 30)
+        mean, covariance = normal.law(normal.signal, wanted, seen)
+        found, spread = oracle.law_of(lambda state, field=field: field.sample(1, state))
+        assert relative_error(found, mean) < 1e-6
+        assert relative_error(spread, covariance) < 1e-6
 
 
 def test_fixed_effects_are_found_by_name_and_shown_in_columns():

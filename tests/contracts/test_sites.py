@@ -90,6 +90,29 @@ def test_the_law_is_the_dense_one(name, missing):
     assert relative_error(factors.T @ factors, rest @ law @ rest.T + columns.T @ given @ columns) < 1e-5
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_sites_are_pseudo_values_with_weights(name, missing):
+    """Latent signals about fixed effects are complete values, which `Seen` knows of too."""
+    covariance, observations, dense = problem(LIKELIHOODS[name], 5, 8, 0, missing)
+    found = find_sites(covariance, observations)
+    seen, fixed, white = found.as_seen, observations.fixed(found.coefficients), covariance.noise_variance
+    assert relative_error(seen.mean + fixed, found.mean) < AGREEMENT
+    assert relative_error(seen.signal_mean + fixed, found.signal_mean) < AGREEMENT
+    by_effects = np.sum(np.square(found.effect_factors), axis=0)
+    assert relative_error(seen.variance + by_effects, found.variance) < AGREEMENT
+    # draws of signals without the white part have their law, that of the effects included
+    roots, signal = np.sqrt(found.terms[2]).ravel(), with_effects(observations, dense - white * np.eye(40))[1]
+    precision = np.eye(40) + roots[:, None] * (signal + white * np.eye(40)) * roots
+    law = signal - (signal * roots) @ np.linalg.solve(precision, roots[:, None] * signal)
+    assert relative_error(found.signal_variance.ravel(), np.diag(law)) < AGREEMENT
+    mean, drawn = oracle.law_of(lambda state: found.signal_draws(1, state))
+    assert not mean.any()
+    assert relative_error(drawn, law) < AGREEMENT
+    drawn = oracle.law_of(lambda state: found.value_draws(1, state))[1]
+    assert relative_error(drawn, dense_law(found, dense)[1]) < AGREEMENT
+
+
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_law_is_near_the_truth(name):
     """The bar: sixty latent values, against importance sampling; on average over five draws of the data."""
@@ -128,7 +151,7 @@ def test_effective_curvatures_are_near_the_dense_law(name, missing, bar, monkeyp
     assert abs(value - exact.log_bound()[0]) < 4 * error + 1.0
     assert abs(np.mean(np.log(fast.spread_at_modes / exact.spread_at_modes))) < 0.03
     # draws by conjugate gradients have the variances
-    drawn = fast.draws(200, np.random.default_rng(0))
+    drawn = fast.mean + fast.value_draws(200, np.random.default_rng(0))
     assert abs(np.mean(drawn.var(axis=0) / exact.variance) - 1) < 4 * np.sqrt(2 / 200 / 20)
     assert relative_error(np.diag(fast.among_nodes(3)), fast.variance[3]) < 1e-9
 

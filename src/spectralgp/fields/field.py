@@ -19,7 +19,7 @@ from scipy.stats import t as student
 from spectralgp._basics.arrays import non_negative_root, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
 from spectralgp.fields.covariances import Covariance, Distribution, Modal, rescaled
-from spectralgp.fields.seen import Seen
+from spectralgp.fields.seen import EntryPosterior, Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.likelihoods.base import quantile_of
 from spectralgp.signals import Units
@@ -213,7 +213,7 @@ class Field(Predictive):
     centred: Callable[[], Any]  # gives `centre`; on a large graph it takes a pass, which densities may do without
     units: Units
     freedom: float = np.inf  # degrees of freedom of a signal
-    seen: Seen | None = None  # what was observed; nothing if not given
+    seen: EntryPosterior | None = None  # given what was observed; nothing if not given
     shown: Indices | None = None  # with `seen`: the signals that are predicted; others are only conditioned on
     mean_deviations: Callable[[], Sequence[Any]] | None = None  # arrays whose outer products add to the covariance
     learnt_from_them: Shrinkage | None = None  # from the first of the signals: their shares are taken out of scales
@@ -233,7 +233,7 @@ class Field(Predictive):
             return self._joint.given(observed)
         values, weights = np.zeros(self.covariance.shape), np.zeros(self.covariance.shape)
         if self.seen is not None:
-            values, weights = self.seen.values.copy(), self.seen.weights.copy()
+            values, weights = self._weighted.values.copy(), self._weighted.weights.copy()
         scaled = self.units.apply(observed) - self._centre_values[self._rows]
         values[self._rows] = np.where(new, scaled, values[self._rows])
         weights[self._rows] = np.where(new, 1.0, weights[self._rows])
@@ -243,6 +243,11 @@ class Field(Predictive):
     def _joint(self) -> Field:
         """What is conditioned on further values."""
         return self if self.joint is None else self.joint()
+
+    @property
+    def _weighted(self) -> Seen:
+        """What was observed, with a weight per entry."""
+        return cast(Seen, self.seen)
 
     @property
     def _n_nodes(self) -> int:
@@ -267,24 +272,24 @@ class Field(Predictive):
         variances = self.units.offset_variance
         if self.seen is None or variances is None:
             return None
-        nodes = np.flatnonzero((variances > 0) & self.seen.observed.any(axis=0))
+        seen = self._weighted
+        nodes = np.flatnonzero((variances > 0) & seen.observed.any(axis=0))
         own = np.equal.outer(nodes, np.arange(self._n_nodes))[:, None].astype(float)
-        columns = np.broadcast_to(own, (nodes.size, *self.seen.weights.shape))
-        return Levels(self.seen, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
+        columns = np.broadcast_to(own, (nodes.size, *seen.weights.shape))
+        return Levels(seen, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
 
     @cached_property
     def _level_variances(self) -> Array | None:
         """Variances of levels that nothing is known of, one per node; None where there are none."""
         variances = self.units.offset_variance
         if variances is not None and self.seen is not None:
-            variances = np.where(self.seen.observed.any(axis=0), 0.0, variances)
+            variances = np.where(self._weighted.observed.any(axis=0), 0.0, variances)
         return None if variances is None or not variances.any() else variances
 
     def _lengths(self, rows: Indices) -> tuple[Array, Array, Array]:
         """Of what was observed of signals, each given all others: `Seen.lengths`, about levels that are not known."""
-        assert self.seen is not None
-        levels = self._levels
-        return self.seen.lengths(rows) if levels is None else self.seen.lengths(rows, levels.solution, levels.less)
+        seen, levels = self._weighted, self._levels
+        return seen.lengths(rows) if levels is None else seen.lengths(rows, levels.solution, levels.less)
 
     @cached_property
     def _tails(self) -> tuple[Array, Array]:
@@ -292,7 +297,7 @@ class Field(Predictive):
         if np.isinf(self.freedom) or self.seen is None:
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
         lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # which draws alone do not tell
-        if self.seen.is_written_out:
+        if self._weighted.is_written_out:
             lengths, _, counts = self._lengths(self._rows)
         if self.learnt_from_them is not None:
             left_out = self.learnt_from_them.left_out(lengths)[0]
@@ -369,9 +374,7 @@ class Field(Predictive):
     def variance_error(self) -> Array:
         if self.seen is None:
             return self._diagonal[1] * np.sqrt(np.mean(self._divisor**4))
-        if self.seen.n_draws is None:
-            return np.zeros(self.n_signals)
-        return np.sqrt(2 / self.seen.n_draws * np.mean(np.square(self.variance()), axis=1))
+        return self.seen.variance_errors(self.variance())
 
     def _between(self, number: int, other: int, include_noise: bool) -> Array:
         """Covariance between the nodes of two of the signals shown; levels are common to all of them."""
@@ -380,7 +383,7 @@ class Field(Predictive):
             covariance = self.covariance.between(row, across)
             noise = 0.0 if include_noise else -self.covariance.noise_variance
         else:
-            covariance = self.seen.signal_between(row, across)
+            covariance = self._weighted.signal_between(row, across)
             noise = self.covariance.noise_variance if include_noise else 0.0
         if number == other:
             covariance[np.diag_indices_from(covariance)] += noise
@@ -396,11 +399,17 @@ class Field(Predictive):
         return np.asarray(covariance)
 
     def among(self, chosen: Mask) -> Array:
-        """Covariance, noise included, of the values that a mask chooses, where none was observed."""
+        """Normal covariance of the values that a mask chooses, noise included, given what was observed."""
         rows, nodes = np.nonzero(chosen)
-        if rows[0] == rows[-1]:
+        if self.seen is not None:
+            covariance = self.seen.among(self._rows[rows], nodes)
+            if self._levels is not None:
+                moved = self._levels.value_deviations[:, self._rows[rows], nodes]
+                covariance = covariance + moved.T @ moved
+        elif rows[0] == rows[-1]:
             return self._between(rows[0], rows[0], include_noise=True)[np.ix_(nodes, nodes)]
-        covariance = cast(Covariance, self.covariance).submatrix(chosen)
+        else:
+            covariance = cast(Covariance, self.covariance).submatrix(chosen)
         if len(self._mean_deviations):
             covariance += self._stacked_deviations[:, chosen].T @ self._stacked_deviations[:, chosen]
         divisors = np.broadcast_to(self._divisor, chosen.shape)[chosen]
@@ -478,7 +487,7 @@ class Field(Predictive):
         known = self._joint
         if known.seen is None:
             return 0.0
-        return known.seen.log_density()[0] + (0.0 if known._levels is None else known._levels.log_factor)
+        return known._weighted.log_density()[0] + (0.0 if known._levels is None else known._levels.log_factor)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
         signals = as_observed(signals, self.n_signals, self._n_nodes)
@@ -513,7 +522,7 @@ class Field(Predictive):
 
     def _gain(self, signals: Array, row: int | None = None) -> float:
         """Log density of the further values of one signal, or of all, given what was observed of it and of others."""
-        known = np.zeros(signals.shape, dtype=bool) if self.seen is None else self.seen.observed[self._rows]
+        known = np.zeros(signals.shape, dtype=bool) if self.seen is None else self._weighted.observed[self._rows]
         if row is not None:
             known = known | (np.arange(self.n_signals)[:, None] != row)
         further = np.where(known, np.nan, signals)
@@ -528,9 +537,8 @@ class Field(Predictive):
 
     def _marginal(self, row: int) -> float:
         """Log density of what was observed of a signal given all others."""
-        assert self.seen is not None
-        if not self.seen.is_written_out:
-            got = f"got {np.count_nonzero(self.seen.observed)} with those observed. Ask for fewer signals."
+        if not self._weighted.is_written_out:
+            got = f"got {np.count_nonzero(self._weighted.observed)} with those observed. Ask for fewer signals."
             raise ValueError(f"Y must hold fewer values for densities with heavy tails given others; {got}")
         return float(t_log_density(*self._lengths(self._rows[[row]]), self.freedom)[0])
 

@@ -2,213 +2,65 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array, Indices, Mask, as_integer
+from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp.fields.covariances import Covariance, Modal
-from spectralgp.fields.factors import Blocks, GraphNodes, Inputs, LeftOfInputs
+from spectralgp.fields.factors import Blocks, GraphNodes, Inputs, Left, LeftOfInputs
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP, OfOneModel
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
-from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites
+from spectralgp.fields.sites import MOST_WRITTEN_OUT, NO_ENTRIES, TOO_MANY_JOINT, ObservedBy, Sites, find_sites
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Identity, NewInputs
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, expected_signals
-from spectralgp.spectra import Filters, decompose, modes_of
+from spectralgp.spectra import Filters, Spectrum, decompose, modes_of
 
 NO_COVARIANCE = (
     "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
     "Draw values with sample_y, and take the covariance of the draws."
 )
-TOO_MANY_JOINT = (
-    "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
-    "True. Ask for the density of every signal alone, or of fewer signals."
-)
-
-
-# ------------------------------------------------------------------------------------- laws of the latent signals
-
-
-class Latent(ABC):
-    """A normal law of latent signals, those that are shown."""
-
-    @property
-    @abstractmethod
-    def mean(self) -> Array:
-        """Means, shape (n_signals, n_nodes)."""
-
-    @property
-    @abstractmethod
-    def variance(self) -> Array:
-        """Variances, of the same shape."""
-
-    @property
-    @abstractmethod
-    def variance_error(self) -> Array:
-        """Root mean square standard errors of the variances by random probes, one per signal."""
-
-    @abstractmethod
-    def among(self, chosen: Mask) -> Array:
-        """Covariance of the entries that a mask chooses."""
-
-    @abstractmethod
-    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
-        """Signals drawn jointly, shape (n_draws, n_signals, n_nodes), with their white part or without."""
-
-    @property
-    @abstractmethod
-    def without_white(self) -> tuple[Array, Array]:
-        """Means and variances of the signals without their white part."""
-
-    @abstractmethod
-    def given(self, values: Array, observed_by: ObservedBy) -> Latent:
-        """The law given further values, NaN where there is none, and how they are observed."""
 
 
 @dataclass(frozen=True, eq=False)
-class AtInputs(Latent):
-    """Latent signals at new inputs."""
+class LeftOfSites(Left):
+    """What latent signals leave at new inputs, and what is not known of those: by modes, each on its own."""
 
-    posterior: LatentPosterior
-    new: NewInputs
-    columns: Array  # of fixed effects there, shape (n_effects, n_inputs, n_nodes)
-
-    @cached_property
-    def field(self) -> Field:
-        """The signals about the posterior mean of the fixed effects, which are uncertain."""
-        sites = self.posterior.sites
-        covariance, basis = sites.covariance, sites.covariance.basis
-        reach, left = covariance.at(self.new)
-        centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
-        if covariance.is_written_out and sites.root is None:
-            assert isinstance(reach, LeftOfInputs)
-            gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
-            wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
-            left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
-        return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_factors, reach))
-
-    def _mean_factors(self, reach: Filters) -> list[Array]:
-        """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
-        sites, basis, n_effects = self.posterior.sites, self.posterior.basis, len(self.columns)
-        covariance, are_related = sites.covariance, bool(np.any(self.new.cross))
-        known = [] if sites.root is None or not are_related else [sites.root]
-        if are_related and not covariance.is_written_out:
-            n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
-            known = [sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)]
-        together = np.concatenate([sites.solved_image, *known])
-        reached = np.zeros((len(together), *self.columns.shape[1:]))
-        if are_related:
-            blocks = [together] if covariance.is_written_out else together
-            found = [basis.filtered(covariance.coordinates(basis.load(one)), reach) for one in blocks]
-            reached = np.concatenate([np.asarray(on_host(basis.unload(one))) for one in found]).reshape(reached.shape)
-        return [*sites.factors_of(self.columns - reached[:n_effects]), *reached[n_effects:]]
-
-    @cached_property
-    def _fixed(self) -> Array:
-        return np.tensordot(self.posterior.sites.coefficients, self.columns, axes=1)
-
-    @cached_property
-    def mean(self) -> Array:
-        return np.asarray(self.field.mean + self._fixed)
-
-    @cached_property
-    def variance(self) -> Array:
-        return np.asarray(self.field.variance(include_noise=True))
+    left: LeftOfInputs  # given latent signals that are known
+    gains: Array  # gamma^2 s / D^2 at the modes, shape (n_signals, n_nodes)
 
     @property
-    def variance_error(self) -> Array:
-        return self.field.variance_error
+    def reach(self) -> Filters:
+        return self.left.reach
 
-    def among(self, chosen: Mask) -> Array:
-        self.posterior.sites.require_entries()
-        return self.field.among(chosen)
+    def variances(self, eigenvalues: Array) -> Array:
+        return self.left.variances(eigenvalues) + np.square(self.left.weights) @ self.gains
 
-    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
-        return np.asarray(self.field.sample(n_draws, random_state, include_noise=white)) + self._fixed
-
-    @property
-    def without_white(self) -> tuple[Array, Array]:
-        return self.mean, np.asarray(self.field.variance())
-
-    def given(self, values: Array, observed_by: ObservedBy) -> OfRows:
-        posterior = self.posterior
-        covariance = posterior.sites.covariance.joined(self.new)
-        known = posterior.signals.as_observed
-        together = posterior.observed_by.followed_by(observed_by)
-        observations = together.observations(np.vstack([known, values]), posterior.likelihood)
-        rows = np.arange(len(known), len(known) + len(values))
-        return OfRows(find_sites(covariance, observations, posterior.sites), rows)
+    def covariances(self, eigenvalues: Array) -> Array:
+        scaled = self.left.weights[None] * self.gains.T[:, None, :]
+        return self.left.covariances(eigenvalues) + scaled @ self.left.weights.T
 
 
-@dataclass(frozen=True, eq=False)
-class OfRows(Latent):
-    """Some of the signals that sites are of."""
-
-    sites: Sites
-    rows: Indices
-
-    @property
-    def mean(self) -> Array:
-        return self.sites.mean[self.rows]
-
-    @property
-    def variance(self) -> Array:
-        return self.sites.variance[self.rows]
-
-    @property
-    def variance_error(self) -> Array:
-        return np.full(len(self.rows), self.sites.variance_error)
-
-    def among(self, chosen: Mask) -> Array:
-        rows, nodes = np.nonzero(chosen)
-        if rows[0] == rows[-1]:
-            return self.sites.among_nodes(int(self.rows[rows[0]]))[np.ix_(nodes, nodes)]
-        if self.sites.root is None:
-            raise ValueError(TOO_MANY_JOINT.format(n_values=self.mean.size))
-        return self.sites.among(self.rows[rows], nodes)
-
-    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
-        if not white:
-            raise ValueError(
-                "include_noise must be True for draws of signals of which values were observed with noise that is "
-                "known; got False. Draw values with their noise, or predict means and deviations."
-            )
-        return self.sites.draws(n_draws, random_state)[:, self.rows]
-
-    @property
-    def without_white(self) -> tuple[Array, Array]:
-        """``m - s u`` and ``v (1 + s w)^2 - s (1 + s w)`` with the white variance ``s``."""
-        sites, white = self.sites, self.sites.covariance.noise_variance
-        grown = 1 + white * sites.terms[2][self.rows]
-        mean = self.mean - white * sites.solution[self.rows]
-        return mean, np.maximum(self.variance * grown**2 - white * grown, 0.0)
-
-    def given(self, values: Array, observed_by: ObservedBy) -> OfRows:
-        observations = self.sites.observations
-        known, observed = observations.values.copy(), observations.observed.copy()
-        beside, new = observations.beside.copy(), np.isfinite(values)
-        known[self.rows] = np.where(new, values, known[self.rows])
-        observed[self.rows] |= new
-        beside[self.rows] = np.where(new, observed_by.beside, beside[self.rows])
-        further = replace(observations, values=known, observed=observed, beside=beside)
-        return OfRows(find_sites(self.sites.covariance, further, self.sites), self.rows)
+@cache
+def _one_node() -> GraphNodes:
+    """Nodes of signals with one value each, which have no noise beside what their covariance says."""
+    return GraphNodes(decompose(Graph.edgeless(1)), Identity(), 0.0)
 
 
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
     own = np.isfinite(values)
-    rows = Inputs(modes_of(covariance[np.ix_(own, own)]))  # entries are signals of a single node
-    node = GraphNodes(decompose(Graph.edgeless(1)), Identity(), 0.0)
-    nothing = np.empty((0, rows.n_signals, 1))
-    known = ObservedBy(likelihood, beside[own][:, None], nothing).observations(values[own][:, None])
-    return find_sites(Modal(rows, node), replace(known, offset=mean[own][:, None])).log_bound()[0]
+    alone = Modal(Inputs(modes_of(covariance[np.ix_(own, own)])), _one_node())
+    known = ObservedBy(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
+    observations = replace(known.observations(values[own][:, None]), offset=mean[own][:, None])
+    return find_sites(alone, observations).log_bound()[0]
 
 
 # ------------------------------------------------------------------------------------------------ laws of values
@@ -221,24 +73,39 @@ class ValueField(Predictive):
     Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
     """
 
-    latent: Latent
+    law: Callable[[Array], Field]  # of the latent signals, by the columns of fixed effects
     observed_by: ObservedBy  # of the values that are predicted
     known: Array  # values that were observed of these signals, NaN elsewhere
+    further: Callable[[Array, ObservedBy], Sites]  # sites given further values of these signals, among others
+    rows: Indices  # numbers of these signals among those of the sites
+
+    @classmethod
+    def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservedBy, known: Array) -> ValueField:
+        """Values of some of the signals that sites are of."""
+        centre = partial(sites.covariance.basis.zeros, len(sites.mean))
+        latent = Field(sites.covariance, centre, Units(), seen=sites, shown=rows)
+        return cls(lambda columns: latent, observed_by, known, partial(sites.given, rows), rows)
+
+    @cached_property
+    def latent(self) -> Field:
+        """The latent signals, with their white part as values have their noise."""
+        return self.law(self.observed_by.columns)
 
     @property
     def likelihood(self) -> Likelihood:
         """The likelihood."""
         return self.observed_by.likelihood
 
-    @property
+    @cached_property
     def _law(self) -> tuple[Array, Array, Array]:
-        return self.latent.mean, self.latent.variance, self.observed_by.beside
+        return self.latent.values, self.latent.values_variance(), self.observed_by.beside
 
-    @property
+    @cached_property
     def _law_of_mean(self) -> tuple[Array, Array, Array]:
         """Of what noise is about: without the white part of latent signals, where that is noise too."""
-        mean, variance = self.latent.without_white if self.likelihood.is_white_noise else self._law[:2]
-        return mean, variance, self.observed_by.beside
+        if not self.likelihood.is_white_noise:
+            return self._law
+        return np.asarray(self.latent.mean), np.asarray(self.latent.variance()), self.observed_by.beside
 
     @cached_property
     def mean(self) -> Array:
@@ -287,14 +154,20 @@ class ValueField(Predictive):
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
         white = include_noise or not self.likelihood.is_white_noise
-        latent = self.latent.draws(as_integer(n_samples, "n_samples", 1), random_state, white)
+        latent = self._drawn(as_integer(n_samples, "n_samples", 1), random_state, white)
         if include_noise:
             return self.likelihood.draw(latent, self.observed_by.beside, random_state)
         return self.likelihood.mean_at(latent, self.observed_by.beside)
 
+    def _drawn(self, n_draws: int, random_state: np.random.Generator, white: bool) -> Array:
+        """Latent signals drawn jointly, with their white part or without."""
+        if white and self.latent.seen is not None:
+            return np.asarray(self._law[0] + self.latent.seen.value_draws(n_draws, random_state)[:, self.rows])
+        return np.asarray(self.latent.sample(n_draws, random_state, include_noise=white))
+
     def _further(self, signals: Any) -> Array:
         """Values, without those that are known already."""
-        found = np.asarray(as_observed(signals, *self.latent.mean.shape), dtype=float)
+        found = np.asarray(as_observed(signals, *self.known.shape), dtype=float)
         return np.where(np.isfinite(self.known), np.nan, found)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
@@ -312,11 +185,13 @@ class ValueField(Predictive):
     def _log_density_of(self, rows: list[int], signals: Array) -> float:
         """Log density of the values of some signals together."""
         own = np.isfinite(signals) & np.isin(np.arange(len(signals)), rows)[:, None]
+        if not self.latent.covariance.is_written_out:
+            raise ValueError(NO_ENTRIES.format(n_nodes=signals.shape[1]))
         values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
-        return log_evidence_under(self.latent.mean[own], self.latent.among(own), self.likelihood, values, beside)
+        return log_evidence_under(self._law[0][own], self.latent.among(own), self.likelihood, values, beside)
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        mean, variance, beside = (np.broadcast_to(one, self.latent.mean.shape)[:, nodes] for one in self._law)
+        mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._law)
         return self.likelihood.log_density(signals, mean, variance, beside)
 
     def given(self, observed: Any) -> ValueField:
@@ -324,13 +199,12 @@ class ValueField(Predictive):
         if not np.isfinite(values).any():
             return self
         known = np.where(np.isfinite(values), values, self.known)
-        return replace(self, latent=self.latent.given(values, self.observed_by), known=known)
+        return ValueField.of_rows(self.further(values, self.observed_by), self.rows, self.observed_by, known)
 
     def seen_with(self, observed_by: ObservedBy) -> ValueField:
         """The field with other exposures or trials and, before anything is observed, other columns of fixed effects."""
         own = replace(self.observed_by, beside=observed_by.beside, columns=observed_by.columns)
-        latent = replace(self.latent, columns=own.columns) if isinstance(self.latent, AtInputs) else self.latent
-        return replace(self, observed_by=own, latent=latent)
+        return replace(self, observed_by=own)
 
 
 # ---------------------------------------------------------------------------------------------------- conditioning
@@ -349,6 +223,16 @@ class LatentPosterior(OfOneModel):
     transformation = None
     carried = None
     seen = None
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.prior.nodes.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.covariance.rows.diagonal(np.ones(1), np.zeros(1))))
 
     @property
     def modelled(self) -> Signals:
@@ -379,13 +263,53 @@ class LatentPosterior(OfOneModel):
         observed_by = replace(
             self.observed_by, likelihood=self.likelihood, beside=np.ones(columns.shape[1:]), columns=columns
         )
-        return ValueField(AtInputs(self, new, columns), observed_by, np.full(columns.shape[1:], np.nan))
+        n_new, nothing = len(new.cross), np.full(columns.shape[1:], np.nan)
+        rows = np.arange(len(self.inputs), len(self.inputs) + n_new)
+        return ValueField(partial(self._latent_at, new), observed_by, nothing, partial(self._joined, new), rows)
+
+    def _latent_at(self, new: NewInputs, columns: Array) -> Field:
+        """Latent signals at new inputs about the posterior mean of the fixed effects, which are uncertain."""
+        sites = self.sites
+        covariance, basis = sites.covariance, self.basis
+        reach, left = covariance.at(new)
+        centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
+        if covariance.is_written_out and sites.root is None:
+            rows, (power, _) = covariance.rows, covariance.powers
+            assert isinstance(rows, Inputs)
+            gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
+            wider = LeftOfSites(rows.at(new, covariance.nodes.powers), gains)
+            left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
+        fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
+        reaching = reach if np.any(new.cross) else None
+        return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, reaching, columns))
+
+    def _mean_factors(self, reach: Filters | None, columns: Array) -> list[Array]:
+        """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
+        sites, basis, covariance = self.sites, self.basis, self.covariance
+        if reach is None:
+            return list(sites.factors_of(columns))
+        known = [] if sites.root is None else [sites.root]
+        if not covariance.is_written_out:
+            n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
+            known = [sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)]
+        together = np.concatenate([sites.solved_image, *known])
+        blocks = [together] if covariance.is_written_out else together
+        found = [basis.filtered(covariance.coordinates(basis.load(one)), reach) for one in blocks]
+        reached = np.concatenate([np.asarray(on_host(basis.unload(one))) for one in found])
+        reached = reached.reshape(len(together), *columns.shape[1:])
+        return [*sites.factors_of(columns - reached[: len(columns)]), *reached[len(columns) :]]
+
+    def _joined(self, new: NewInputs, values: Array, observed_by: ObservedBy) -> Sites:
+        """Sites of the training signals followed by those at new inputs, given values of these."""
+        together = self.observed_by.followed_by(observed_by)
+        observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
+        return find_sites(self.covariance.joined(new), observations, self.sites)
 
     def filled(self, rows: Indices) -> ValueField:
         """Some of the training signals given what was observed of all."""
         observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
         known = self.signals.as_observed[rows]
-        return ValueField(OfRows(self.sites, rows), observed_by, known)
+        return ValueField.of_rows(self.sites, rows, observed_by, known)
 
     def left_out(self, by: str) -> tuple[Array, Array, Array]:
         """Means and variances of latent signals, each without its own entry, signal or node, and log densities."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields.covariances import SLACK, Covariance
 from spectralgp.fields.krylov import System, conjugate_gradients, gauss_quadrature
 from spectralgp.operators import lanczos
@@ -38,6 +38,38 @@ DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
 MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
 DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
+
+
+class EntryPosterior(Protocol):
+    """Posterior of signals at every entry, given observations of some; complete values are signals with white noise."""
+
+    @property
+    def mean(self) -> Array:
+        """Means of the complete values, shape (n_signals, n_nodes)."""
+
+    @property
+    def variance(self) -> Array:
+        """Variances of the complete values, of the same shape."""
+
+    @property
+    def signal_mean(self) -> Array:
+        """Means of the signals without noise."""
+
+    @property
+    def signal_variance(self) -> Array:
+        """Variances of the signals without noise."""
+
+    def variance_errors(self, variances: Array) -> Array:
+        """Root mean square standard errors of variances (n, n_nodes) of some of the signals, one per signal."""
+
+    def among(self, signals: Indices, nodes: Indices) -> Array:
+        """Covariance of the complete values at some entries."""
+
+    def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws of complete values less their mean, shape (n_draws, n_signals, n_nodes)."""
+
+    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws of signals without noise less their mean, of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,6 +456,21 @@ class Seen:
         rest = self.inverse_diagonal - np.sum(np.square(self.solved_deviations), axis=0)
         of_observed = noise - noise**2 * np.maximum(rest, 0.0)
         return np.maximum(np.where(self.observed, of_observed, self.variance - noise), 0.0)
+
+    def variance_errors(self, variances: Array) -> Array:
+        """Root mean square standard errors, by draws, of variances (n, n_nodes) of some of the signals."""
+        if self.n_draws is None:
+            return np.zeros(len(variances))
+        return np.sqrt(2 / self.n_draws * np.mean(np.square(variances), axis=1))
+
+    def among(self, signals: Indices, nodes: Indices) -> Array:
+        """Covariance of the complete values at some entries."""
+        moved = self.deviations[:, signals, nodes]
+        return (moved.T * self._signs) @ moved
+
+    def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws of complete values less their mean, shape (n_draws, n_signals, n_nodes)."""
+        return self.draws(n_draws, random_state)[0]
 
     def signal_between(self, signal: int, other: int) -> Array:
         """Covariance of the signals without noise, between the nodes of two: equation (22)."""

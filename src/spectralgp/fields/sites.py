@@ -12,7 +12,8 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance
-from spectralgp.fields.curvatures import InModes, LatentCovariance, latent_of
+from spectralgp.fields.curvatures import LEAST_WEIGHT, InModes, LatentCovariance, latent_of
+from spectralgp.fields.seen import Seen
 from spectralgp.likelihoods import Likelihood, Terms
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
@@ -23,6 +24,10 @@ TO_AND_FRO, SHORTEST_RATE = 0.5, 0.2  # share of a change taken back by the next
 ROUNDING = 1e-24  # of a mean square, below which a variance is none
 LINK_DEVIATION = 2.5  # prior standard deviation of what fixed effects add up to, in units of a logarithm or log odds
 WIDE_DEVIATION = 1e3  # the same in standard deviations of the values, where latent signals have their units
+TOO_MANY_JOINT = (
+    "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
+    "True. Ask for the density of every signal alone, or of fewer signals."
+)
 NO_ENTRIES = (
     "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
     "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
@@ -157,7 +162,9 @@ class Sites:
     """``q(f) = N(m, C)`` of latent signals about fixed effects, both uncertain: equations (35) to (40).
 
     Made by `find_sites`. ``C`` is ``(A^-1 + W)^-1``, given the effects, and their own covariance beside it. Variances
-    are exact where `root` is there, else by effective curvatures.
+    are exact where `root` is there, else by effective curvatures. Latent signals are complete values, as `Seen` has
+    them, about fixed effects: those have white noise of their own, as part of ``A``, and what was observed is seen
+    through it.
     """
 
     covariance: Covariance  # of the latent signals about fixed effects
@@ -218,6 +225,31 @@ class Sites:
         """Factors of the covariance of the latent signals, where it is written out."""
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
+
+    @cached_property
+    def as_seen(self) -> Seen:
+        """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
+        curvatures, white = self.terms[2], self.covariance.noise_variance
+        least = LEAST_WEIGHT * float(np.mean(curvatures))  # stands for a curvature of none, where there is a slope
+        curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
+        values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
+        return Seen(self.covariance, values, white * curvatures / (1 + white * curvatures))
+
+    @property
+    def _grown(self) -> Array:
+        """``1 + s W``: what deviations of latent signals are multiplied by without the white part, but for its own."""
+        return 1 + self.covariance.noise_variance * self.terms[2]
+
+    @property
+    def signal_mean(self) -> Array:
+        """``m - s u``."""
+        return self.mean - self.covariance.noise_variance * self.solution
+
+    @property
+    def signal_variance(self) -> Array:
+        """``v (1 + s W)^2 - s (1 + s W)``."""
+        grown = self._grown
+        return np.maximum(self.variance * grown**2 - self.covariance.noise_variance * grown, 0.0)
 
     @cached_property
     def _latent(self) -> LatentCovariance:
@@ -285,14 +317,24 @@ class Sites:
         return _with_effects((inputs * at_modes) @ inputs.T, self.variance[:, node], self.effect_factors[:, :, node])
 
     def among(self, signals: Indices, nodes: Indices) -> Array:
-        """Covariance of some entries, where it is written out."""
+        """Covariance of some entries of one signal, or of several where it is written out."""
+        if np.all(signals == signals[0]):
+            return self.among_nodes(int(signals[0]))[np.ix_(nodes, nodes)]
+        if self.root is None:
+            raise ValueError(TOO_MANY_JOINT.format(n_values=signals.size))
         return np.asarray(self._factors[:, signals, nodes].T @ self._factors[:, signals, nodes])
 
-    def draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Latent signals drawn jointly, shape (n_draws, n_signals, n_nodes); by Matheron's rule without a root."""
+    def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Latent signals less their mean, drawn jointly; by Matheron's rule without a root."""
         factors = self.effect_factors if self.root is None else self._factors
         drawn = np.tensordot(random_state.standard_normal((n_draws, len(factors))), factors, axes=1)
-        return self.mean + (drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0])
+        return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
+
+    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Latent signals without their white part less their mean, drawn jointly."""
+        weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
+        by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
+        return self.as_seen.signal_draws(n_draws, random_state) + by_effects
 
     def deviating(
         self,
@@ -309,6 +351,21 @@ class Sites:
         right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(prior.shape)
         found = self._latent.solve(curvatures, right, start, tolerance)
         return prior - self._latent.times(found), found
+
+    def given(self, rows: Indices, values: Array, observed_by: ObservedBy) -> Sites:
+        """Sites with further values of some of the signals, NaN where there is none."""
+        observations = self.observations
+        known, observed = observations.values.copy(), observations.observed.copy()
+        beside, new = observations.beside.copy(), np.isfinite(values)
+        known[rows] = np.where(new, values, known[rows])
+        observed[rows] |= new
+        beside[rows] = np.where(new, observed_by.beside, beside[rows])
+        further = replace(observations, values=known, observed=observed, beside=beside)
+        return find_sites(self.covariance, further, self)
+
+    def variance_errors(self, variances: Array) -> Array:
+        """Root mean square standard errors, by random probes, of variances of some of the signals."""
+        return np.full(len(variances), self.variance_error)
 
     def require_entries(self) -> None:
         """Refuse what takes covariances between nodes, where they are not written out."""
