@@ -261,6 +261,22 @@ def test_a_saved_map_is_the_same(learnt, counts, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_large_map_has_a_report(learnt, tmp_path):
+    """By predictions at training inputs, where leaving out whole signals takes the covariance of all nodes."""
+    assert "<html" in learnt[1].report(tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_large_maps_of_weighted_values_are_drawn_without_noise(counts):
+    """The white part of what is observed is drawn for by pseudo-values with weights."""
+    values, weights = counts[0], np.where(np.isnan(counts[0]), 1.0, counts[1])
+    model = GraphGPRegressor(GRAPH, KERNEL, residual=None, noise_variance=WHITE, spectrum=Chebyshev())
+    model.fit(None, np.sqrt(values), weights=weights)
+    mean, std = model.predict(None, observed=np.sqrt(values), weights=weights, return_std=True)
+    drawn = model.sample_y(None, 60, observed=np.sqrt(values), random_state=0)
+    assert np.max(np.abs(drawn.mean(axis=-1) - mean) / std) < 5 / np.sqrt(60)
+    assert abs(np.mean(drawn.var(axis=-1) / std**2) - 1) < 0.15
+
+
 def test_what_is_not_offered_says_so(learnt, counts):
     values, exposure = counts
     large = learnt[1]

@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp.fields.covariances import Covariance, Modal
-from spectralgp.fields.factors import Blocks, GraphNodes, Inputs, Left, LeftOfInputs
+from spectralgp.fields.covariances import Modal
+from spectralgp.fields.curvatures import LEAST_CAVITY
+from spectralgp.fields.factors import Blocks, GraphNodes, Inputs, LeftOfInputs
 from spectralgp.fields.field import Field, Predictive, as_observed
-from spectralgp.fields.posterior import GraphGP, OfOneModel
+from spectralgp.fields.posterior import GraphGP, SinglePosterior
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.fields.sites import MOST_WRITTEN_OUT, NO_ENTRIES, TOO_MANY_JOINT, ObservedBy, Sites, find_sites
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Identity, NewInputs
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, expected_signals
-from spectralgp.spectra import Filters, Spectrum, decompose, modes_of
+from spectralgp.spectra import Filters, decompose, modes_of
 
 NO_COVARIANCE = (
     "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
     "Draw values with sample_y, and take the covariance of the draws."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOfSites(Left):
-    """What latent signals leave at new inputs, and what is not known of those: by modes, each on its own."""
-
-    left: LeftOfInputs  # given latent signals that are known
-    gains: Array  # gamma^2 s / D^2 at the modes, shape (n_signals, n_nodes)
-
-    @property
-    def reach(self) -> Filters:
-        return self.left.reach
-
-    def variances(self, eigenvalues: Array) -> Array:
-        return self.left.variances(eigenvalues) + np.square(self.left.weights) @ self.gains
-
-    def covariances(self, eigenvalues: Array) -> Array:
-        scaled = self.left.weights[None] * self.gains.T[:, None, :]
-        return self.left.covariances(eigenvalues) + scaled @ self.left.weights.T
 
 
 @cache
@@ -211,33 +193,19 @@ class ValueField(Predictive):
 
 
 @dataclass(frozen=True, eq=False)
-class LatentPosterior(OfOneModel):
-    """A prior of latent signals conditioned on what a likelihood observes of them. It answers as a `Posterior` does."""
+class LatentPosterior(SinglePosterior):
+    """A prior of latent signals conditioned on values that a likelihood observes of them. Made by `condition_latent`.
 
-    prior: GraphGP  # with its likelihood
-    inputs: Array
-    signals: Signals  # the values, as they were given
-    observed_by: ObservedBy
-    sites: Sites
+    The training signals are the values, as they were given. Predictions are for an exposure or a trial of one, unless
+    `ValueField.seen_with` says otherwise.
+    """
 
-    transformation = None
-    carried = None
-    seen = None
+    observed_by: ObservedBy = field(kw_only=True)
 
     @property
-    def basis(self) -> Spectrum:
-        """Where the covariance between nodes is diagonal."""
-        return self.prior.nodes.basis
-
-    @property
-    def input_variance(self) -> float:
-        """Mean of ``k(x, x)`` over the training inputs."""
-        return float(np.mean(self.covariance.rows.diagonal(np.ones(1), np.zeros(1))))
-
-    @property
-    def modelled(self) -> Signals:
-        """Means of the latent signals about the fixed effects."""
-        return expected_signals(self.sites.image, np.empty((0, *self.sites.image.shape)))
+    def sites(self) -> Sites:
+        """The latent training signals given the values."""
+        return cast(Sites, self.seen)
 
     @property
     def likelihood(self) -> Likelihood:
@@ -245,17 +213,11 @@ class LatentPosterior(OfOneModel):
         return self.sites.observations.likelihood
 
     @property
-    def covariance(self) -> Covariance:
-        """Of the latent training signals."""
-        return self.sites.covariance
-
-    @property
-    def given_signals(self) -> Array:
-        """The training values as the user gave them, NaN where nothing was observed."""
-        return self.signals.as_observed
+    def modelled(self) -> Signals:
+        image = self.sites.image  # about the fixed effects
+        return expected_signals(image, np.empty((0, *image.shape)))
 
     def at(self, inputs: Any) -> ValueField:
-        """What is predicted at new inputs, for an exposure or a trial of one."""
         kernel = self.prior.input_kernel
         new = kernel.at(self.inputs, kernel.read_new(self.inputs, inputs))
         own = self.observed_by.columns
@@ -274,28 +236,24 @@ class LatentPosterior(OfOneModel):
         reach, left = covariance.at(new)
         centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
         if covariance.is_written_out and sites.root is None:
-            rows, (power, _) = covariance.rows, covariance.powers
-            assert isinstance(rows, Inputs)
-            gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
-            wider = LeftOfSites(rows.at(new, covariance.nodes.powers), gains)
+            assert isinstance(reach, LeftOfInputs)
+            gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
+            wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
             left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
         fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
-        reaching = reach if np.any(new.cross) else None
-        return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, reaching, columns))
+        return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, new, reach, columns))
 
-    def _mean_factors(self, reach: Filters | None, columns: Array) -> list[Array]:
+    def _mean_factors(self, new: NewInputs, reach: Filters, columns: Array) -> list[Array]:
         """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
-        sites, basis, covariance = self.sites, self.basis, self.covariance
-        if reach is None:
+        sites = self.sites
+        if not np.any(new.cross):
             return list(sites.factors_of(columns))
         known = [] if sites.root is None else [sites.root]
-        if not covariance.is_written_out:
+        if not self.covariance.is_written_out:
             n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
             known = [sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)]
         together = np.concatenate([sites.solved_image, *known])
-        blocks = [together] if covariance.is_written_out else together
-        found = [basis.filtered(covariance.coordinates(basis.load(one)), reach) for one in blocks]
-        reached = np.concatenate([np.asarray(on_host(basis.unload(one))) for one in found])
+        reached = np.array([on_host(one) for one in self.reached(together, reach)])
         reached = reached.reshape(len(together), *columns.shape[1:])
         return [*sites.factors_of(columns - reached[: len(columns)]), *reached[len(columns) :]]
 
@@ -306,7 +264,6 @@ class LatentPosterior(OfOneModel):
         return find_sites(self.covariance.joined(new), observations, self.sites)
 
     def filled(self, rows: Indices) -> ValueField:
-        """Some of the training signals given what was observed of all."""
         observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
         known = self.signals.as_observed[rows]
         return ValueField.of_rows(self.sites, rows, observed_by, known)
@@ -317,7 +274,7 @@ class LatentPosterior(OfOneModel):
         _, slopes, curvatures = sites.terms
         beside, likelihood = sites.observations.beside, self.likelihood
         if by == "entry":
-            variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - 1e-9))
+            variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - LEAST_CAVITY))
             mean, seen = sites.mean - variance * slopes, sites.observations.observed
             logs = likelihood.log_density(sites.observations.values, mean, variance, beside)
             return mean, variance, np.where(seen, logs, np.nan)
@@ -344,4 +301,4 @@ def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_b
     sites = known[0] if known else find_sites(covariance, observations)
     if not covariance.is_written_out:
         observed_by.last_found[:] = [(prior, signals, sites)]
-    return LatentPosterior(prior, inputs, signals, observed_by, sites)
+    return LatentPosterior(prior, inputs, signals, sites.covariance, seen=sites, observed_by=observed_by)

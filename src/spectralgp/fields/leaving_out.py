@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
 from spectralgp.fields.covariances import Modal
 from spectralgp.fields.latent import LatentPosterior
-from spectralgp.fields.posterior import Mixture, Posterior
+from spectralgp.fields.posterior import Mixture, Posterior, SinglePosterior
 from spectralgp.fields.shrinkage import t_log_density
 
 By = Literal["signal", "node", "entry"]
@@ -54,7 +55,7 @@ class LeaveOneOut:
     transforms: Array | None = None
 
 
-def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "signal") -> LeaveOneOut:
+def leave_one_out(posterior: SinglePosterior | Mixture, by: By = "signal") -> LeaveOneOut:
     """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
 
     The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
@@ -76,13 +77,12 @@ def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "si
         Leave out whole signals, whole nodes, or single entries.
     """
     as_option(by, "by", ("signal", "node", "entry"))
-    if not isinstance(posterior, Posterior | Mixture | LatentPosterior):
+    if not isinstance(posterior, SinglePosterior | Mixture):
         raise TypeError(
             f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
             "fitted GraphGPRegressor has a leave_one_out of its own."
         )
-    asked: list[tuple[float, Any]] = [(weight, part) for weight, part in posterior.parts if weight > 0]
-    parts = [(w, _values(part, by) if isinstance(part, LatentPosterior) else _left_out(part, by)) for w, part in asked]
+    parts = [(weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0]
     if len(parts) == 1:
         return parts[0][1]
     mean: Any = sum(weight * part.mean for weight, part in parts)
@@ -93,6 +93,13 @@ def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "si
     return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)), pit)
 
 
+@singledispatch
+def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
+    """What is left out of one model, in the user's units."""
+    raise NotImplementedError(type(posterior).__name__)
+
+
+@_left_out.register
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
     latent_mean, latent_variance, logs = posterior.left_out(by)
@@ -104,8 +111,9 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
 
 
-def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
-    """What is left out of one model, in the user's units."""
+@_left_out.register
+def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
+    """Normal values, by blocks of inverse covariances: equations (10) and (23)."""
     if by == "node" and posterior.signals.centred_by == "node":
         raise ValueError(
             "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "

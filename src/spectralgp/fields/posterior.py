@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -15,7 +16,7 @@ from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
 from spectralgp.fields.markov import are_in_time, rows_in_time
-from spectralgp.fields.seen import Seen
+from spectralgp.fields.seen import EntryPosterior, Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.fields.transformed import Transformation, TransformedField
 from spectralgp.graphs import GraphBase
@@ -218,19 +219,30 @@ def graph_gp(
     return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))
 
 
-class OfOneModel:
-    """A posterior that is no mixture, and answers as one does."""
+@dataclass(frozen=True, eq=False)
+class SinglePosterior(ABC):
+    """A prior conditioned on training signals; a `Mixture` is of several."""
 
-    prior: GraphGP
-    inputs: Array
+    prior: GraphGP  # of the signals as `signals` has them: centred and scaled
+    inputs: Array  # of training, shape (n_signals, n_features); K itself if precomputed
+    signals: Signals  # of training; their completion where values are missing
+    covariance: Covariance  # of the training signals, noise included
+    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
+    seen: EntryPosterior | None = None  # of the training signals, where these are not known entirely
+    transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
 
     __getstate__ = without_caches
     is_averaged = False  # over hyperparameters, as a `Mixture` may be
 
     @property
+    def parts(self) -> tuple[tuple[float, Self], ...]:
+        """Posteriors and their weights: this one alone."""
+        return ((1.0, self),)
+
+    @property
     def basis(self) -> Spectrum:
         """Where the covariance between nodes is diagonal."""
-        return self.prior.nodes.basis
+        return self.covariance.basis
 
     @property
     def input_variance(self) -> float:
@@ -238,30 +250,52 @@ class OfOneModel:
         return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
 
     @property
-    def parts(self) -> tuple[tuple[float, Self], ...]:
-        """Posteriors and their weights: this one alone."""
-        return ((1.0, self),)
+    def given_signals(self) -> Array:
+        """The training signals as the user gave them, NaN where nothing was observed."""
+        signals = self.signals.units.restore(self.signals.as_observed)
+        return signals if self.transformation is None else self.transformation.restored(signals, self.inputs)
+
+    def reached(self, values: Array, reach: Filters) -> list[Any]:
+        """What values (n_sets, n_signals, n_nodes) at the training signals come to at new inputs, by their filter."""
+        covariance, basis = self.covariance, self.basis
+        # all at once where blocks may be stacked, else one by one
+        sets = [values] if basis.has_eigenvectors else values
+        moved = [basis.unload(basis.filtered(covariance.coordinates(basis.load(one)), reach)) for one in sets]
+        return list(moved[0]) if basis.has_eigenvectors else moved
+
+    @property
+    @abstractmethod
+    def modelled(self) -> Signals:
+        """The signals that the model is of."""
+
+    @abstractmethod
+    def at(self, inputs: Any) -> Predictive:
+        """What is predicted at new inputs.
+
+        Parameters
+        ----------
+        inputs : array of shape (n_inputs, n_features)
+            With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
+            covariance. With independent signals: an array without columns.
+        """
+
+    @abstractmethod
+    def filled(self, rows: Indices) -> Predictive:
+        """Some of the training signals given what was observed of all."""
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior(OfOneModel):
+class Posterior(SinglePosterior):
     """A prior conditioned on signals. Made by `condition`.
 
     Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
     mean, and its covariance grows by what the completion leaves open: equation (21).
     """
 
-    prior: GraphGP  # of the signals as `signals` has them: centred and scaled
-    inputs: Array  # of training, shape (n_signals, n_features); K itself if precomputed
-    signals: Signals  # of training; their completion where they have holes
-    covariance: Covariance  # of the training signals, noise included
-    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
     seen: Seen | None = None  # what was observed of the training signals, where they have holes
-    transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
 
     @property
     def modelled(self) -> Signals:
-        """The signals that the model is of: those of training."""
         return self.signals
 
     @cached_property
@@ -283,21 +317,7 @@ class Posterior(OfOneModel):
         """What the training inputs carry over to the nodes; zero where there is nothing."""
         return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
 
-    @property
-    def given_signals(self) -> Array:
-        """The training signals as the user gave them, NaN where nothing was observed."""
-        signals = self.signals.units.restore(self.signals.as_observed)
-        return signals if self.transformation is None else self.transformation.restored(signals, self.inputs)
-
     def at(self, inputs: Any) -> Predictive:
-        """What is predicted at new inputs.
-
-        Parameters
-        ----------
-        inputs : array of shape (n_inputs, n_features)
-            With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
-            covariance. With independent signals: an array without columns.
-        """
         kernel = self.prior.input_kernel
         features = kernel.read_new(self.inputs, inputs)
         if self.transformation is not None:
@@ -316,7 +336,7 @@ class Posterior(OfOneModel):
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
         is_closed = self.seen is None and left.is_closed
-        deviations = None if self.seen is None else partial(self._mean_deviations, self.seen, reach)
+        deviations = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
         return Field(
             left,
             lambda: self._mean_at(new) + self.carried_block(features),
@@ -346,14 +366,6 @@ class Posterior(OfOneModel):
         if means is not self:
             errors = means.covariance.left_out(means.block, self.signals, shares, has_energies=False).errors
         return self.covariance.left_out(self.block, self.signals, shares, has_energies, errors)
-
-    def _mean_deviations(self, seen: Seen, reach: Filters) -> list[Any]:
-        """What means at new inputs may deviate by, for what was not observed of the training signals: equation (21)."""
-        basis = self.basis
-        # all at once where blocks may be stacked, else one by one
-        sets = [seen.deviations] if basis.has_eigenvectors else seen.deviations
-        moved = [basis.unload(basis.filtered(self.covariance.coordinates(basis.load(one)), reach)) for one in sets]
-        return list(moved[0]) if basis.has_eigenvectors else moved
 
     def _joint_field(self, new: NewInputs, features: Any) -> Field:
         """The training signals, as they were observed, followed by those at new inputs, which are shown."""
@@ -387,7 +399,6 @@ class Posterior(OfOneModel):
         return Seen(self.covariance, values, np.ones(values.shape))
 
     def filled(self, rows: Indices) -> Predictive:
-        """Some of the training signals given what was observed of all."""
         units = self.signals.units.of(rows)
         known = self.completion(self.prior.freedom)
         field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
