@@ -226,9 +226,12 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
-    @cached_property
     def as_seen(self) -> Seen:
         """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
+        return self._pseudo_values
+
+    @cached_property
+    def _pseudo_values(self) -> Seen:
         curvatures, white = self.terms[2], self.covariance.noise_variance
         least = LEAST_WEIGHT * float(np.mean(curvatures))  # stands for a curvature of none, where there is a slope
         curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
@@ -334,7 +337,7 @@ class Sites:
         """Latent signals without their white part less their mean, drawn jointly."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
-        return self.as_seen.signal_draws(n_draws, random_state) + by_effects
+        return self.as_seen().signal_draws(n_draws, random_state) + by_effects
 
     def deviating(
         self,
