@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"  # its snippets are run by test_readme.py, its commands by test_dist.py
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
 # what a block of code may be called: python and sh are run, R is not, and "" is a drawing, or commands of make
-LANGUAGES = {"python", "sh", "r", "", "{toctree}", "{eval-rst}"}
+LANGUAGES = {"python", "sh", "r", "bibtex", "", "{toctree}", "{eval-rst}"}
 
 
 def named(pages):
