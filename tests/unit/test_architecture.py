@@ -321,6 +321,8 @@ COMPARED_BY_VALUE = {
     "Tried",
     "Unrelated",
     "Variance",
+    "Axes",
+    "Range",
 }
 MUTABLE = {"Store"}  # what views of signals share is computed when it is asked for
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.extras import require
+from spectralgp._basics.saved import StoredAs
 
 if TYPE_CHECKING:
     from narwhals.stable import v2 as nw
@@ -31,7 +32,8 @@ NODE = "node"  # what the dimension of the nodes is called where nothing else is
 class Layout:
     """What kind of table something is, so that answers can be of the same kind."""
 
-    library: str  # "xarray", or as narwhals calls it: "pandas", "polars", "pyarrow" and others
+    # "xarray", or as narwhals calls it: "pandas", "polars", "pyarrow" and others
+    library: Annotated[str, StoredAs(Literal[WRITTEN])]
     dims: tuple[str, str] | None = None  # of an array of xarray: that of the rows, and that of the columns
     is_turned: bool = False  # whether that of the columns comes first
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtri
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import axes, gt
 
 N_POINTS = 256  # in the space of the classes, at which expectations are taken, and as many opposite to them
 MOST_STEPS = 100
@@ -49,8 +51,8 @@ def expected_probabilities(mean: Array, variance: Array) -> Array:
 class ClassSites:
     """Gaussian factors ``exp(linear f - curvature f^2 / 2)`` at the labelled entries, one per class."""
 
-    linear: Array  # shape (n_labels, n_classes)
-    curvature: Array
+    linear: Annotated[Array, axes("n_labels", "n_classes")]
+    curvature: Annotated[Array, axes("n_labels", "n_classes"), gt(0)]
 
     def towards(self, other: ClassSites, step: float) -> ClassSites:
         """A step of the natural gradient."""

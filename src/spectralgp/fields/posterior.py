@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
+from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
@@ -70,11 +71,11 @@ class GraphGP:
     spectrum: Spectrum
     graph_kernel: GraphKernel
     input_kernel: InputKernel
-    noise_variance: float
+    noise_variance: NotNegative
     carry: CarryFilter | None = None
     shrinkage: Shrinkage | None = None
-    mean_amplitude: float = 1.0
-    points: Indices | None = None
+    mean_amplitude: Positive = 1.0
+    points: Annotated[Indices, axes("_points")] | None = None
     likelihood: Likelihood | None = None
 
     def __getstate__(self) -> dict[str, Any]:

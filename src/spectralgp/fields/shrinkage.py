@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
@@ -14,6 +14,7 @@ from scipy.special import gammaln, psi
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import Count, Positive, Range, axes, gt
 
 # standard deviations of the logarithm of how many signals the graph is worth, about their number, and of the
 # coefficients of the logarithm of the squared profile, about zero; and what is allowed of these
@@ -36,11 +37,13 @@ class Shrinkage:
     and the profile are those of the highest evidence, in which ``R`` is integrated out.
     """
 
-    worth: float  # b
-    root: Array  # any matrix (k, n_frequencies) with root^T root = Q^T Q
-    profile: Array  # what standard deviations are multiplied by, one per frequency
-    n_signals: int
-    freedom: float = np.inf  # degrees of freedom of a signal, a multivariate t: equation (17)
+    worth: Positive  # b
+    root: Annotated[Array, axes("_root_rows", "n_nodes")]  # any matrix (k, n_frequencies) with root^T root = Q^T Q
+    profile: Annotated[Array, axes("n_nodes"), gt(0)]  # what standard deviations are multiplied by, one per frequency
+    n_signals: Count
+    freedom: Annotated[float, Range(2 + 1e-9, is_extended=True)] = (
+        np.inf
+    )  # degrees of freedom of a signal, a multivariate t: equation (17)
 
     __getstate__ = without_caches
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermevander
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.saved import Positive, axes, gt
 from spectralgp.fields.field import Predictive, as_observed
 from spectralgp.signals import Signals
 
@@ -84,7 +85,7 @@ class Transformation(ABC):
 class Changes(Transformation):
     """``y - c x``: a model sees how far signals are from what their inputs say at the same nodes, equation (19d)."""
 
-    columns: Indices  # of the inputs, one for each node of the graph
+    columns: Annotated[Indices, axes("n_nodes")]  # of the inputs, one for each node of the graph
     factor: float  # c, the units of the signals over those of the inputs
 
     is_of_nodes, has_slopes = True, False
@@ -125,10 +126,10 @@ class Logarithms(Transformation):
     that. New signals and inputs may be any: beyond these limits (inputs: below zero) it goes on as a straight line.
     """
 
-    spread: float  # c, the standard deviation of all training values
-    highest: float  # what the model sees of twice the largest training value
-    columns: Indices  # of the inputs that logarithms are taken of
-    input_spreads: Array  # c of each of these
+    spread: Positive  # c, the standard deviation of all training values
+    highest: Positive  # what the model sees of twice the largest training value
+    columns: Annotated[Indices, axes("n_logarithms")]  # of the inputs that logarithms are taken of
+    input_spreads: Annotated[Array, axes("n_logarithms"), gt(0)]  # c of each of these
 
     is_of_nodes, has_slopes = False, True
     described = "logarithms"

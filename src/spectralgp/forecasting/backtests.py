@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import UNSAVED, StoredAs, axes
 from spectralgp.scores import JUDGED_LEVELS, coverage, crps, observed_mean, root_mean_square_error
 
 GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
 PERSISTENCE, SEASONAL = "persistence", "seasonal naive"
+Rival = Literal["model", "persistence", "seasonal naive"]
+Scores = Annotated[Array, axes("n_scored", allows_nan=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +41,19 @@ class Backtest:
         What the model had seen of these rows.
     """
 
-    horizons: Indices
-    n_origins: Indices
-    rmse: dict[str, Array]
-    crps: dict[str, Array]
-    coverage: Array
-    log_density: Array
-    node_rmse: Array
+    horizons: Annotated[Indices, axes("n_scored")]
+    n_origins: Annotated[Indices, axes("n_scored")]
+    rmse: Annotated[dict[str, Array], StoredAs(dict[Rival, Scores])]
+    crps: Annotated[dict[str, Array], StoredAs(dict[Rival, Scores])]
+    coverage: Scores
+    log_density: Scores
+    node_rmse: Annotated[Array, axes("n_scored", "n_nodes", allows_nan=True)]
     how: str
-    forecasts: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict, repr=False)  # observed, mean, std
-    densities: dict[int, Array] = field(default_factory=dict, repr=False)  # of the rows, in nats
-    coverages: Array | None = None  # (levels, n_horizons), of intervals of 50, 80 and 90%; as `bias` not in old files
-    bias: Array | None = None  # (n_horizons,), mean of observed less forecast values
+    # observed, mean, std
+    forecasts: Annotated[dict[int, tuple[Array, Array, Array]], UNSAVED] = field(default_factory=dict, repr=False)
+    densities: Annotated[dict[int, Array], UNSAVED] = field(default_factory=dict, repr=False)  # of the rows, in nats
+    coverages: Annotated[Array, axes("_levels", "n_scored", allows_nan=True)] | None = None  # of 50, 80, 90% intervals
+    bias: Scores | None = None  # mean of observed less forecast values
 
     @property
     def miscovered(self) -> list[tuple[int, float]]:

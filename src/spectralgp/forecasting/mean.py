@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axes, gt
 from spectralgp.forecasting.times import Clock
 
 TINY = float(np.finfo(float).tiny)  # in place of nothing, where that would be divided by
@@ -38,9 +39,9 @@ MOST_GRID, FEWEST_GRID = 4, 24  # grid points per row, up to which rows with gap
 class Season:
     """A pattern that repeats: waves of a period's harmonics."""
 
-    name: str  # a natural one's, or the empty string
-    period: float  # in steps
-    harmonics: tuple[int, ...]
+    name: Annotated[str, StoredAs(Literal["", "day", "week", "year"])]  # a natural one's, or the empty string
+    period: Positive  # in steps
+    harmonics: tuple[Count, ...]
 
     def columns(self, clock: Clock, steps: Array) -> Array:
         """Sines and cosines, shape (n_steps, 2 n_harmonics)."""
@@ -60,12 +61,12 @@ class Mean:
 
     clock: Clock
     seasons: tuple[Season, ...]
-    levels: Array  # (n_nodes,)
-    coefficients: Array  # (n_columns, n_nodes), of seasons and then of exogenous columns
-    x_center: Array  # (n_exogenous,)
-    x_scale: Array
-    penalty: float  # of the ridge of seasons, in rows
-    x_penalty: float
+    levels: Annotated[Array, axes("n_nodes")]
+    coefficients: Annotated[Array, axes("_columns", "n_nodes")]  # of seasons and then of exogenous columns
+    x_center: Annotated[Array, axes("n_exogenous")]
+    x_scale: Annotated[Array, axes("n_exogenous"), gt(0)]
+    penalty: NotNegative  # of the ridge of seasons, in rows
+    x_penalty: NotNegative
 
     def at(self, steps: Array, X: Array | None = None) -> Array:
         """Means, shape (n_steps, n_nodes)."""

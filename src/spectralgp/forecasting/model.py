@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import mention
+from spectralgp._basics.saved import Count, axes, ge, gt
 from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
 from spectralgp.forecasting.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.forecasting.stack import (
@@ -109,14 +110,15 @@ class SeriesModel:
 
     clock: Clock
     mean: Mean
-    scales: Array  # (n_nodes,)
+    scales: Annotated[Array, axes("n_nodes"), gt(0)]
     stack: Stack
     states: tuple[Filtered, ...]  # of the members
-    recent: Array  # (LAGS, n_nodes), last rows in units of nodes, latest first; zero where there was nothing
+    # last rows in units of nodes, latest first; zero where there was nothing
+    recent: Annotated[Array, axes("_lags", "n_nodes")]
     last: float  # the step of the last row
-    n_steps: int
+    n_steps: Count
     trials: Trials | None
-    components: tuple[Component, ...]
+    components: Annotated[tuple[Component, ...], ge(1)]
     notes: tuple[str, ...]  # what was done to the rows, for people
 
     def ahead(self, steps: Array, X: Array | None = None) -> Ahead:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.saved import Count, axes, ge, gt
 from spectralgp.forecasting.backtests import Scored
 from spectralgp.forecasting.mean import BLOCKS, TINY
 from spectralgp.scores import observed_mean
@@ -63,15 +65,15 @@ def correlations_ahead(member: Member, steps: Array, values: Array, horizons: In
 class Stack:
     """Members with their weights, the drift, and how errors spread; by horizon, where horizons are rows ahead."""
 
-    members: tuple[Member, ...]
-    weights: Array  # of the members in the mean
-    spread: int  # the member whose correlations of nodes are taken
-    horizons: Array  # (n_horizons,)
-    drift: Array  # (n_drifting, LAGS * n_nodes, n_nodes), what the last rows add
-    drifting: Array  # (n_horizons,), which of those each horizon has; -1 for none
-    inflations: Array  # (n_horizons, n_nodes), of the members' variances
-    shares: Array  # (n_horizons,), of the errors' own correlations
-    correlations: Array  # (n_horizons, n_nodes, n_nodes) of errors, or (0, ...)
+    members: Annotated[tuple[Member, ...], ge(1)]
+    weights: Annotated[Array, axes("n_members")]  # in the mean
+    spread: Count  # the member whose correlations of nodes are taken
+    horizons: Annotated[Array, axes("n_horizons")]
+    drift: Annotated[Array, axes("_drifting", "_lags", "n_nodes")]  # what the last rows add
+    drifting: Annotated[Indices, axes("n_horizons")]  # which of those each horizon has; -1 for none
+    inflations: Annotated[Array, axes("n_horizons", "n_nodes"), gt(0)]  # of the members' variances
+    shares: Annotated[Array, axes("n_horizons")]  # of the errors' own correlations
+    correlations: Annotated[Array, axes("_correlated", "n_nodes", "n_nodes")]  # of errors, per horizon, or none
 
     @property
     def drift_horizons(self) -> list[int]:

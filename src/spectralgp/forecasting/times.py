@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Positive, ge
 from spectralgp._basics.tables import Table, as_table, is_counted, row_labels
 
 Stamps = NDArray[np.int64]  # microseconds since 1970, in UTC; of the local clock where they say so
@@ -105,7 +106,7 @@ class Numbers(Clock):
     """Times that are numbers: rows that are counted, seconds, years."""
 
     start: float = 0.0
-    step: float = 1.0
+    step: Positive = 1.0
 
     def steps(self, times: Times) -> Array:
         if isinstance(times, Dates):
@@ -123,8 +124,8 @@ class Calendar(Clock):
     Steps are of time elapsed, of what the clock shows (days that are 23 hours long twice count alike), or months.
     """
 
-    start: int  # the first row, in microseconds of UTC
-    step: float  # microseconds, or months
+    start: Annotated[int, ge(-(2**62), 2**62)]  # the first row, in microseconds of UTC
+    step: Positive  # microseconds, or months
     zone: str | None
     by: Ways
 

@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, check_derivative
+from spectralgp._basics.saved import NotNegative, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.spectra import Spectrum
 
@@ -253,7 +254,7 @@ class SpectralKernel(GraphKernel):
 class Parts(SpectralKernel):
     """Kernels on one spectrum that are learnt together: their parameters stand one after the other."""
 
-    kernels: tuple[SpectralKernel, ...]
+    kernels: Annotated[tuple[SpectralKernel, ...], ge(1)]
     laplacian: LaplacianKind
     scaled: bool
 
@@ -390,7 +391,8 @@ class WithResidual(Parts):
     ([1.0, 1.0], [1.0, 0.3679])
     """
 
-    floor: float = 0.0
+    kernels: Annotated[tuple[SpectralKernel, ...], ge(2, 2)]
+    floor: NotNegative = 0.0
 
     @property
     def signal(self) -> SpectralKernel:

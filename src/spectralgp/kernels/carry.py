@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Positive, axes
 from spectralgp.signals import Units
 from spectralgp.spectra import SpectralData
 
@@ -20,8 +22,8 @@ RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs sa
 class CarryColumns:
     """Which columns of the inputs hold a value for each node, and what is subtracted from them."""
 
-    columns: Indices  # one for each node of the graph
-    offset: Array  # mean of each over the training inputs
+    columns: Annotated[Indices, axes("n_nodes")]  # one for each node of the graph
+    offset: Annotated[Array, axes("n_nodes")]  # mean of each over the training inputs
 
     @classmethod
     def of(cls, columns: Indices, inputs: Array) -> CarryColumns:
@@ -39,9 +41,10 @@ class CarryColumns:
 class CarryFilter:
     """The filter ``b`` of equation (11), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
 
-    chebyshev: Array  # coefficients of Chebyshev polynomials on [0, upper]
-    upper: float
-    covariance: Array | None = None  # of the coefficients, as far as the signals leave them open; zero if not given
+    chebyshev: Annotated[Array, axes("n_carried_terms")]  # coefficients of Chebyshev polynomials on [0, upper]
+    upper: Positive
+    # of the coefficients, as far as the signals leave them open; zero if not given
+    covariance: Annotated[Array, axes("n_carried_terms", "n_carried_terms")] | None = None
 
     @classmethod
     def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:

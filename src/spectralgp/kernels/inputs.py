@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
+from spectralgp._basics.saved import axes, ge
 from spectralgp.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
@@ -46,7 +47,7 @@ class InputRecipe:
     """How inputs were made from files, which a model file keeps for later commands to make them in the same way."""
 
     time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
-    lag: int | None = None  # one column per node with the signal this many rows before
+    lag: Annotated[int, ge(1)] | None = None  # one column per node with the signal this many rows before
     columns: tuple[str, ...] = ()  # that come from a table
 
     def __str__(self) -> str:
@@ -426,11 +427,13 @@ class Standardised(InputKernel):
     A squared exponential, a linear term, or both, and a level per node. Variances are relative to the first term's.
     """
 
-    terms: tuple[Term, ...]
-    logarithms: Array  # of length scale, variance of the linear term where it is not the first, variance of the levels
-    centres: Array  # prior centres of the logarithms, derived from the scale of the inputs
-    offset: Array  # mean of each column
-    spread: Array  # standard deviation of each column; one where it is constant
+    terms: Annotated[tuple[Term, ...], ge(1, 2)]
+    # of length scale, variance of the linear term where it is not the first, variance of the levels
+    logarithms: Annotated[Array, axes("_parameters")]
+    # prior centres of the logarithms, derived from the scale of the inputs
+    centres: Annotated[Array, axes("_parameters")]
+    offset: Annotated[Array, axes("n_features")]  # mean of each column
+    spread: Annotated[Array, axes("n_features")]  # standard deviation of each column; one where it is constant
     _products: _Memory = field(default_factory=_Memory, repr=False)
 
     @classmethod

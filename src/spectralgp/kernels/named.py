@@ -6,17 +6,19 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, SpectralKernel
 from spectralgp.spectra import ExactSpectrum, Spectrum, modes_of
 
-Bounds = tuple[float, float] | Literal["fixed"]
+Bound = Annotated[float, Range(0, is_extended=True)]
+Bounds = tuple[Bound, Bound] | Literal["fixed"]
 
 AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
 STRENGTH_BOUNDS = (1e-5, 1e5)
@@ -114,7 +116,7 @@ def _replace(kernel: Any, values: dict[str, Any]) -> Any:
 class AmplitudeParameter(PositiveParameters):
     """Fields of a kernel with an amplitude alone."""
 
-    amplitude: float = 1.0
+    amplitude: Positive = 1.0
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
@@ -124,8 +126,8 @@ class AmplitudeParameter(PositiveParameters):
 class StrengthParameter(PositiveParameters):
     """Fields of a kernel with a strength and an amplitude."""
 
-    strength: float = 1.0
-    amplitude: float = 1.0
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
     strength_bounds: Bounds = STRENGTH_BOUNDS
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
@@ -256,9 +258,9 @@ class RandomWalk(NamedKernel):
     [8.0, 1.0]
     """
 
-    steps: int = 3
-    shift: float = 2.0
-    amplitude: float = 1.0
+    steps: Annotated[int, ge(1, 10_000)] = 3
+    shift: Positive = 2.0
+    amplitude: Positive = 1.0
     shift_bounds: Bounds = (2.0, 1e3)
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
@@ -311,9 +313,9 @@ class Matern(NamedKernel):
     [0.5, 0.25]
     """
 
-    nu: float = 1.5
-    length_scale: float = 1.0
-    amplitude: float = 1.0
+    nu: Positive = 1.5
+    length_scale: Positive = 1.0
+    amplitude: Positive = 1.0
     length_scale_bounds: Bounds = (1e-3, 1e3)
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
@@ -423,10 +425,10 @@ class Response(SpectralKernel):
     """
 
     function: Callable[..., ArrayLike]
-    parameters: tuple[float, ...] = ()
-    parameter_bounds: tuple[tuple[float, float], ...] | None = None
+    parameters: tuple[Number, ...] = ()
+    parameter_bounds: tuple[tuple[Number, Number], ...] | None = None
     jacobian: Callable[..., ArrayLike] | None = None
-    amplitude: float = 1.0
+    amplitude: Positive = 1.0
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = True
     name: str | None = dataclasses.field(default=None, kw_only=True)

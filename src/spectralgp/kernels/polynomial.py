@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, LogPrior, Positivity, SpectralKernel
@@ -67,12 +68,12 @@ class Polynomial(SpectralKernel):
     [0.0, 1.0, 4.0, 1.0, -6.0]
     """
 
-    degree: int | Literal["auto"] = 3
+    degree: Annotated[int, ge(0, HIGHEST_DEGREE)] | Literal["auto"] = 3
     constraint: Literal["eigenvalues", "interval"] | None = "eigenvalues"
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = True
-    chebyshev: tuple[float, ...] | None = field(default=None, kw_only=True)
-    upper: float = field(default=1.0, kw_only=True)
+    chebyshev: Annotated[tuple[float, ...], ge(0, HIGHEST_DEGREE + 1)] | None = field(default=None, kw_only=True)
+    upper: Positive = field(default=1.0, kw_only=True)
     fixed: bool = field(default=False, kw_only=True)
 
     __getstate__ = without_caches

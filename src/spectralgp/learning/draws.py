@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import null_space
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import Count, axes, ge
 from spectralgp.fields import GraphGP, Posterior
 from spectralgp.fields.field import Levels
 from spectralgp.fields.posterior import conditioned
@@ -33,10 +35,12 @@ DEVIATION_RATE = 3.0  # of the exponential prior of a latent deviation: it is ab
 class Draws:
     """Models with drawn hyperparameters; the last `n_stand_ins` of them are the fit itself, for want of a draw."""
 
-    models: tuple[GraphGP, ...]
-    n_stand_ins: int = 0
-    weights: Array | None = None  # posterior probabilities that add up to one; equal if not given
-    levels: Array | None = None  # of the nodes, one row per model: above the centre of the signals, in their spread
+    models: Annotated[tuple[GraphGP, ...], ge(1)]
+    n_stand_ins: Count = 0
+    # posterior probabilities that add up to one; equal if not given
+    weights: Annotated[Array, axes("_models"), ge(0)] | None = None
+    # of the nodes, one row per model: above the centre of the signals, in their spread
+    levels: Annotated[Array, axes("_models", "n_nodes")] | None = None
 
     @property
     def shares(self) -> Array:

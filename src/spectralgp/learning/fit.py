@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
+from spectralgp._basics.saved import Count, Number
 from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.objective import Landscape, Objective, Task
@@ -53,12 +54,12 @@ class Certificate:
     of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
     """
 
-    stationarity: float  # largest entry of the gradient of the Lagrangian
-    feasibility: float  # how far a filter falls below zero where it must not, relative to its largest value
-    complementarity: float  # largest product of a multiplier and its constraint's slack
-    lift: float  # constant added to a filter afterwards against negative rounding, relative to its largest value
+    stationarity: Number  # largest entry of the gradient of the Lagrangian
+    feasibility: Number  # how far a filter falls below zero where it must not, relative to its largest value
+    complementarity: Number  # largest product of a multiplier and its constraint's slack
+    lift: Number  # constant added to a filter afterwards against negative rounding, relative to its largest value
     active: tuple[str, ...]  # constraints that hold with equality and parameters at a bound
-    multipliers: tuple[float, ...] = ()  # one for each of these: how many nats a unit of slack would be worth
+    multipliers: tuple[Number, ...] = ()  # one for each of these: how many nats a unit of slack would be worth
 
     @property
     def residual(self) -> float:
@@ -71,8 +72,8 @@ class Stage:
     """One step of a solver: what it did, where it got, and at what cost."""
 
     name: str
-    log_posterior: float
-    n_evaluations: int
+    log_posterior: Number
+    n_evaluations: Count
 
 
 class Searched:
@@ -118,15 +119,15 @@ class Fit(Searched):
     """
 
     model: GraphGP
-    log_likelihood: float
-    log_posterior: float
+    log_likelihood: Number
+    log_posterior: Number
     certificate: Certificate
     outcome: Outcome
     detail: str
     stages: tuple[Stage, ...]
     errors: Errors = field(default_factory=Errors)
     method: str = "every value was observed"
-    restarts: tuple[float, ...] = ()
+    restarts: tuple[Number, ...] = ()
 
     @property
     def message(self) -> str:

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, report
+from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
@@ -40,8 +41,8 @@ class Tried:
     """A model that was compared with others on held-out signals."""
 
     name: str  # for people, with its Laplacian
-    score: float  # mean log density of a held-out signal, in nats
-    weight: float  # in the mixture; zero where it was left out
+    score: Number  # mean log density of a held-out signal, in nats
+    weight: NotNegative  # in the mixture; zero where it was left out
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
+from spectralgp._basics.saved import UNSAVED, Count, ge
 from spectralgp.fields import GraphGP, conditioned, held_out_densities, held_out_values
 from spectralgp.kernels import GraphKernel, Polynomial
 from spectralgp.kernels.base import Frozen
@@ -61,10 +62,10 @@ class Stacking(Frozen):
     4
     """
 
-    kernels: GraphKernel | Sequence[GraphKernel] | None = None
-    n_folds: int = 5
-    n_draws: int | None = None
-    n_jobs: int | None = None
+    kernels: Annotated[GraphKernel | Sequence[GraphKernel] | None, UNSAVED] = None  # files have them beside it
+    n_folds: Annotated[int, ge(2)] = 5
+    n_draws: Count | None = None
+    n_jobs: Annotated[int, ge(-(2**31))] | None = None
 
     def __post_init__(self) -> None:
         """Check every setting."""

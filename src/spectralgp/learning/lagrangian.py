@@ -12,6 +12,7 @@ from scipy.linalg import solve, solve_triangular
 
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import report
+from spectralgp._basics.saved import Count, Positive
 from spectralgp.fields import Evidence
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import MAX_ACTIVE, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
@@ -43,9 +44,9 @@ UNBOUNDED: Bounds = (-np.inf, np.inf)
 class Limits:
     """Most iterations of each stage: ascent, dual steps, and descents within a dual step."""
 
-    ascent: int = 3000
-    dual: int = 1000
-    descent: int = 500
+    ascent: Count = 3000
+    dual: Count = 1000
+    descent: Count = 500
 
     @classmethod
     def from_iterations(cls, max_iterations: int) -> Limits:
@@ -118,9 +119,9 @@ class Lagrangian(Solver):
     only_papers_model: ClassVar[bool] = True
     limits: Limits = field(default_factory=Limits)
     literal: bool = False
-    multiplier: float | Literal["random"] = FIRST_MULTIPLIER
-    dual_rate: float = 1.0
-    random_state: int = 0
+    multiplier: Positive | Literal["random"] = FIRST_MULTIPLIER
+    dual_rate: Positive = 1.0
+    random_state: Count = 0
 
     def __post_init__(self) -> None:
         """Check the numbers."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
+from spectralgp._basics.saved import UNSAVED, Positive, StoredAs, axes, ge
 from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, ObservedBy, are_in_time, rows_in_time
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
@@ -31,6 +32,7 @@ MIN_PRECISION = 1.0  # in nats per squared unit of a parameter, where the data s
 
 Prior = Literal["weak"] | None
 NoiseVariance = float | tuple[float, float] | None  # fixed, learnt between bounds, or learnt
+NoiseVariances = Positive | Annotated[tuple[Positive, ...], ge(2, 2)] | None  # the same in files
 
 
 def check_noise(noise_variance: NoiseVariance) -> None:
@@ -48,16 +50,17 @@ def check_noise(noise_variance: NoiseVariance) -> None:
 class Task:
     """Data and settings of one learning problem; the graph kernel is left open. Made by `Task.of`."""
 
-    graph: GraphBase
+    graph: Annotated[GraphBase, UNSAVED]
     input_kernel: InputKernel
-    inputs: Array  # of shape (n_signals, n_features), or the covariance itself if precomputed
+    # of shape (n_signals, n_features), or the covariance itself if precomputed
+    inputs: Annotated[Array, axes("n_signals", "n_features")]
     signals: Signals
-    noise_variance: NoiseVariance = None
+    noise_variance: Annotated[NoiseVariance, StoredAs(NoiseVariances)] = None
     prior: Prior = "weak"
     spectrum: SpectrumSettings = Exact()
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
     observed_by: ObservedBy | None = None  # how signals, which are latent then, are observed; as they are if not given
-    typical_variance: float | None = None  # of signals, where their own is not to be taken
+    typical_variance: Positive | None = None  # of signals, where their own is not to be taken
 
     @classmethod
     def of(

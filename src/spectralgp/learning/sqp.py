@@ -6,13 +6,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
+from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Landscape, Objective, Task
@@ -91,10 +92,10 @@ class Sqp(Solver):
     """
 
     shares_paths: ClassVar[bool] = True
-    max_iterations: int = 500
-    tolerance_nats: float | None = None
-    n_restarts: int = 0
-    random_state: int = 0
+    max_iterations: Annotated[int, ge(1)] = 500
+    tolerance_nats: Positive | None = None
+    n_restarts: Count = 0
+    random_state: Count = 0
 
     def __post_init__(self) -> None:
         """Check the limits."""

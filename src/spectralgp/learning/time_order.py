@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Count
 from spectralgp.learning.candidates import Plan, Setting, automatic, best_recipe
 
 FEWEST_IN_TIME = 12  # signals to learn from the first half and to judge by the third quarter
@@ -20,8 +21,8 @@ class TimeOrder:
     """That rows are in the order of time: inputs times a factor are the signal before."""
 
     factor: float  # the units of the signals over those of the inputs
-    n_following: int  # rows whose inputs are the signal of the row before; none where the user says it
-    n_rows: int  # rows that have a signal before them, another one than their own
+    n_following: Count  # rows whose inputs are the signal of the row before; none where the user says it
+    n_rows: Count  # rows that have a signal before them, another one than their own
 
     @property
     def described(self) -> str:

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from spectralgp._basics.checks import Array, as_option
+from spectralgp._basics.saved import Positive
 from spectralgp.likelihoods.base import LARGEST_LOG, Condition, Likelihood, Ranges, Terms
 
 LARGEST_EXPOSURE = 1e100  # and one over the smallest: rates are products with exponentials, which stay numbers
@@ -52,7 +53,7 @@ class Gaussian(Likelihood):
     in_latent_units = ("scale",)
     parameters: ClassVar[Ranges] = {"scale": (1e-3, 0.3, 1e2)}
 
-    scale: float | None = None
+    scale: Positive | None = None
 
     def _noise(self, beside: Array) -> Array:
         return np.asarray(float(self.scale or 1.0) ** 2 * beside)
@@ -108,8 +109,8 @@ class StudentT(Likelihood):
     in_latent_units = ("scale",)
     parameters: ClassVar[Ranges] = {"freedom": (2.1, 4.0, 100.0), "scale": (1e-3, 0.3, 1e2)}
 
-    freedom: float | None = None
-    scale: float | None = None
+    freedom: Positive | None = None
+    scale: Positive | None = None
 
     @property
     def _both(self) -> tuple[float, float]:
@@ -236,7 +237,7 @@ class NegativeBinomial(_Counts):
     name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[Ranges] = {"dispersion": (1e-4, 0.2, 1e2)}
 
-    dispersion: float | None = None
+    dispersion: Positive | None = None
 
     @property
     def _size(self) -> float:

@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from array_api_compat import is_dask_array
 
 from spectralgp._basics.arrays import on_host, take, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.saved import Positive, axes, ge
 from spectralgp.operators import MomentPass, Operator
 
 Center = Literal["global", "node"] | None
@@ -27,11 +28,14 @@ LARGEST = 1e140  # size of values whose squares are still numbers, and one over 
 class Units:
     """What was subtracted from signals, and what they were divided by after that."""
 
-    offset: Any = 0.0  # one number, or one per node
-    spread: float = 1.0  # divided by
-    relative: Any = None  # divided by too: the scales of the nodes, relative to the common one
-    offset_variance: Array | None = None  # of the offset of each node, in the units signals came in; None: known
-    signal_scales: Array | None = None  # divided by too: the scales of the signals that these are the units of
+    offset: Annotated[Any, axes("n_nodes", or_number=True)] = 0.0  # one number, or one per node
+    spread: Positive = 1.0  # divided by
+    # divided by too: the scales of the nodes, relative to the common one
+    relative: Annotated[Any, axes("n_nodes")] | None = None
+    # of the offset of each node, in the units signals came in; None: known
+    offset_variance: Annotated[Array, axes("n_nodes"), ge(0)] | None = None
+    # divided by too: the scales of the signals that these are the units of
+    signal_scales: Annotated[Array, axes("_scaled_signals")] | None = None
 
     @property
     def divisor(self) -> Any:

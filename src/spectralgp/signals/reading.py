@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
+from spectralgp._basics.saved import UNSAVED, NotNegative, StoredAs, axes, gt
 from spectralgp.graphs import GraphBase
 from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
 from spectralgp.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
@@ -132,7 +133,7 @@ class ReadAs:
 
     center: Center
     scale: Scale
-    graph: GraphBase | None = None
+    graph: Annotated[GraphBase | None, UNSAVED] = None
 
     def __call__(self, values: Array, units: Units | None = None) -> Signals:
         """Values with a centre and scales of their own, or in units that are known."""
@@ -288,16 +289,16 @@ def _owned(source: Any) -> Any:
 class CompleteState:
     """What signals without holes are made of, on the host: the fields of `Store`, and the parameters of `Signals`."""
 
-    source: Any
-    offset: Any
-    divisor: Any
+    source: Annotated[Any, axes("_stored", "n_nodes", kinds="fiu")]
+    offset: Annotated[Any, axes("n_nodes", or_number=True)]
+    divisor: Annotated[Any, axes("n_nodes", or_number=True), gt(0)]
     units: Units
-    gram: Array | None
-    rounding: float
-    rows: Indices
-    level: Array
+    gram: Annotated[Array, axes("_and_ones", "_and_ones")] | None  # None where signals are in memory
+    rounding: NotNegative
+    rows: Annotated[Indices, axes("n_signals")]
+    level: Annotated[Array, axes("_and_ones")]
     recentres: Center
-    read_as: Reader | None  # a file can hold a `ReadAs`
+    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
 
     @property
     def signals(self) -> Signals:
@@ -310,11 +311,13 @@ class CompleteState:
 class IncompleteState:
     """What signals with holes are made of."""
 
-    values: Array  # centred and scaled; NaN where nothing was observed
+    # centred and scaled; NaN where nothing was observed
+    values: Annotated[Array, axes("n_signals", "n_nodes", allows_nan=True)]
     units: Units
     is_centred_by_node: bool
-    read_as: Reader | None
-    precision: str  # that the signals came in, which operators on a large graph follow
+    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
+    # that the signals came in, which operators on a large graph follow
+    precision: Annotated[str, StoredAs(Literal["float32", "float64"])]
 
     @property
     def signals(self) -> Signals:

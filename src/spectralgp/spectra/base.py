@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Number
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.signals import Signals
 
@@ -90,10 +91,10 @@ class FilterBank(Filters):
 class Errors:
     """How wrong a log likelihood may be, in nats."""
 
-    truncation: float = 0.0  # a bound
-    rounding: float = 0.0  # an estimate, where signals are in single precision
-    probes: float = 0.0  # standard error by random probes
-    limit: float = float("inf")  # truncation error that the settings of the spectrum allow
+    truncation: Number = 0.0  # a bound
+    rounding: Number = 0.0  # an estimate, where signals are in single precision
+    probes: Number = 0.0  # standard error by random probes
+    limit: Number = float("inf")  # truncation error that the settings of the spectrum allow
 
     @property
     def is_tolerable(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.arrays import few_threads, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, as_option, as_signals
+from spectralgp._basics.saved import axes
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.signals import Signals
@@ -202,8 +203,8 @@ class Exact(SpectrumSettings):
 class Eigenpairs:
     """Eigenvalues of a Laplacian, ascending and before scaling, and its eigenvectors in columns."""
 
-    eigenvalues: Array
-    eigenvectors: Array
+    eigenvalues: Annotated[Array, axes("n_nodes")]
+    eigenvectors: Annotated[Array, axes("n_nodes", "n_nodes")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

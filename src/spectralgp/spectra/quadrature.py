@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spectralgp._basics.arrays import device_of, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import mention
+from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axes, ge
 from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.operators import (
@@ -30,6 +31,7 @@ from spectralgp.operators import (
 from spectralgp.signals import Signals
 from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
+MOST_SAVED = 2**20  # moments and probes that a model file may ask for
 FIRST_MOMENTS = 129
 TAIL_POINTS_PER_MOMENT = 4  # times as many points as moments, to see the tail of a Chebyshev series
 MIN_TAIL_POINTS = 1024  # however few the moments: their tail may be longer than a few times their number
@@ -118,9 +120,11 @@ class LocalMoments:
 class DensityState:
     """What is known of a density so far, from which another one of the same graph can start."""
 
-    largest_eigenvalue: float
-    residual: float  # of the largest eigenvalue, by Lanczos
-    moments: Array | None  # of every probe, or of every node where they are exact, shape (n_moments, n_probes)
+    largest_eigenvalue: Positive
+    residual: NotNegative  # of the largest eigenvalue, by Lanczos
+    moments: (
+        Annotated[Array, axes("_moments", "_probes")] | None
+    )  # of every probe, or of every node where they are exact, shape (n_moments, n_probes)
 
 
 class Density:
@@ -275,12 +279,12 @@ class Chebyshev(SpectrumSettings):
     32
     """
 
-    tolerance: float = 1e-5
-    n_moments: int = FIRST_MOMENTS
-    max_moments: int = 4097
-    n_probes: int | Literal["exact"] = 32
-    random_state: int = 0
-    device: str | None = None
+    tolerance: Positive = 1e-5
+    n_moments: Annotated[int, ge(3, MOST_SAVED)] = FIRST_MOMENTS
+    max_moments: Annotated[int, ge(3, MOST_SAVED)] = 4097
+    n_probes: Annotated[int, ge(4, MOST_SAVED)] | Literal["exact"] = 32
+    random_state: Count = 0
+    device: Annotated[str | None, StoredAs(Literal["cpu", "cuda"] | None)] = None
     reads_into_memory = False
     needs_passes = True
     has_node_covariances = False

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import Positive, ge
 
 # A = exp(-tau) (B_0 + B_1 tau + B_2 tau^2): coefficients of the polynomials in tau
 _POLYNOMIALS = {
@@ -70,7 +72,7 @@ class Matern(Component):
     In terms of scikit-learn's length scale the rate is ``sqrt(2 * smoothness) / length_scale``.
     """
 
-    smoothness: float = 0.5
+    smoothness: Positive = 0.5
 
     def __post_init__(self) -> None:
         if self.smoothness not in _POLYNOMIALS:
@@ -99,8 +101,8 @@ class Oscillator(Component):
     A season that changes slowly is one whose rate is small.
     """
 
-    period: float
-    n_harmonics: int = 1
+    period: Positive
+    n_harmonics: Annotated[int, ge(1, 1000)] = 1
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.period) and self.period > 0):

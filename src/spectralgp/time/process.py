@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
+from spectralgp._basics.saved import UNSAVED, axes, ge, gt
 from spectralgp.fields import Modal, Nodes, Seen
 from spectralgp.fields.markov import InTime
 from spectralgp.graphs import Graph
@@ -34,11 +35,11 @@ class ModalProcess:
     Modes are the graph's frequencies, or the nodes themselves where there is no basis.
     """
 
-    components: tuple[Component, ...]
-    powers: Array  # (n_components, n_modes), not negative
-    rates: Array  # (n_components, n_modes), positive, per unit of time
-    own: Array  # (n_modes,), the residual and the noise
-    basis: Array | None  # (n_nodes, n_modes), orthonormal
+    components: Annotated[tuple[Component, ...], ge(1)]
+    powers: Annotated[Array, axes("_components", "n_nodes"), ge(0)]
+    rates: Annotated[Array, axes("_components", "n_nodes"), gt(0)]  # per unit of time
+    own: Annotated[Array, axes("n_nodes"), gt(0)]  # the residual and the noise
+    basis: Annotated[Array, axes("n_nodes", "n_nodes")] | None  # orthonormal
 
     __getstate__ = without_caches
 
@@ -125,10 +126,11 @@ class Filtered:
 
     process: ModalProcess
     time: float  # of the last row
-    state: Array  # (n_states, n_modes)
-    covariance: Array  # (n_states, n_states, n_modes)
+    state: Annotated[Array, axes("_states", "n_nodes")]
+    covariance: Annotated[Array, axes("_states", "_states", "n_nodes")]
     log_likelihood: float  # of all rows
-    unknown: Array  # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
+    # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
+    unknown: Annotated[Array, axes("_unknown", "_states", "n_nodes")]
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
         """The same after more rows, exactly.

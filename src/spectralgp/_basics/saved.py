@@ -1,0 +1,59 @@
+"""Shapes and ranges of fields, in the annotations of the frozen dataclasses that a model file holds.
+
+`files/schema.py` derives from the annotations what files hold and may hold; nothing here checks objects made in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes of an array by name: one name has one length in all of a file, and any length where it begins with _."""
+
+    names: tuple[str, ...]
+    allows_nan: bool
+    or_number: bool
+    kinds: str  # of NumPy's types; that of the annotated type unless given
+
+
+def axes(*names: str, allows_nan: bool = False, or_number: bool = False, kinds: str = "") -> Axes:
+    """Axes of an array by name."""
+    return Axes(names, allows_nan, or_number, kinds)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Range of a number, of each number of an array, or of the length of a tuple."""
+
+    least: float = -math.inf
+    most: int | None = None
+    is_open: bool = False  # the least value itself is not allowed
+    is_extended: bool = False  # infinity is allowed, and NaN unless there is a least value
+
+
+def ge(least: float, most: int | None = None) -> Range:
+    """Range from a number on."""
+    return Range(least, most)
+
+
+def gt(least: float) -> Range:
+    """Range above a number."""
+    return Range(least, is_open=True)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredAs:
+    """Type that a file holds in place of the annotated one; None for a field that no file holds."""
+
+    kind: Any
+
+
+UNSAVED = StoredAs(None)
+Number = Annotated[float, Range(is_extended=True)]
+Positive = Annotated[float, gt(0)]
+NotNegative = Annotated[float, ge(0)]
+Count = Annotated[int, ge(0)]
