@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.gaussian_process.kernels import RBF
 
-from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial
+from spectralgp import Diffusion, Graph, GraphGPForecaster, GraphGPRegressor, Polynomial, Sqp, Stacking
 from spectralgp.files.container import FORMAT_VERSION
 
 DATA = Path(__file__).parent / "data"
@@ -53,10 +53,17 @@ def exogenous() -> tuple[Any, dict[str, Any]]:
     return model, {"inputs": 3, "exogenous": outside[40:].to_numpy(), **later}
 
 
-MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
-    "averaged-counts": averaged_counts,
-    "exogenous": exogenous,
-}
+def stacked() -> tuple[Any, dict[str, Any]]:
+    """Two kernels and how they are stacked, by a solver with settings of its own."""
+    rng = np.random.default_rng(9)
+    inputs = rng.standard_normal((6, 2))
+    signals = np.sin(inputs[:, :1] + np.arange(8)) + 0.1 * rng.standard_normal((6, 8))
+    kernels = Stacking([Diffusion(), Polynomial(1)], n_folds=2, n_draws=2)
+    model = GraphGPRegressor(RING, kernels, RBF(), residual=None, solver=Sqp(200, n_restarts=1)).fit(inputs, signals)
+    return model, {"inputs": inputs[:2] + 0.1}
+
+
+MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"stacked": stacked}
 
 
 def predicted(model: Any, asked: Any) -> tuple[Any, Any]:

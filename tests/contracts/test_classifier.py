@@ -316,7 +316,7 @@ def test_files_keep_the_order_of_names_and_refuse_what_does_not_go_together(tmp_
     model = GraphGPClassifier(graph).fit(None, pd.Series([1, None, None, 0], ["d", "c", "b", "a"]))
     model.save(tmp_path / "classes.sgp")
     assert np.array_equal(spectralgp.load(tmp_path / "classes.sgp").predict_proba(), model.predict_proba())
-    state, arrays = read_file(tmp_path / "classes.sgp")
+    state, arrays, _ = read_file(tmp_path / "classes.sgp")
     for name, wrong in {"labels": 7, "order": 0}.items():
         changed = {key: value.copy() for key, value in arrays.items()}
         changed[name][..., 0] = wrong

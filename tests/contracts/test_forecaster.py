@@ -504,10 +504,10 @@ def test_files_that_do_not_go_together_are_refused(fitted, tmp_path):
     from spectralgp.files.container import read_file, write_file
 
     fitted.save(tmp_path / "model.sgp")
-    state, arrays = read_file(tmp_path / "model.sgp")
+    state, arrays, _ = read_file(tmp_path / "model.sgp")
     changes = [
-        lambda s, a: s.pop("members"),
-        lambda s, a: s.update(members=[]),
+        lambda s, a: s["stack"].pop("members"),
+        lambda s, a: s["stack"].update(members=[]),
         lambda s, a: s.update(more=1),
         lambda s, a: s["stack"].update(spread=9),
         lambda s, a: s["clock"].update(step=-1.0),
@@ -516,8 +516,8 @@ def test_files_that_do_not_go_together_are_refused(fitted, tmp_path):
         lambda s, a: s.update(last="late"),
         lambda s, a: a.update(scales=-a["scales"]),
         lambda s, a: a.update(scales=a["scales"][:-1]),
-        lambda s, a: a.update({s["members"][0]["state"]["array"]: a[s["members"][0]["state"]["array"]][:-1]}),
-        lambda s, a: s["members"][0]["process"].update(components=[{"type": "Matern", "smoothness": 0.7}]),
+        lambda s, a: a.update({s["states"][0]["state"]["array"]: a[s["states"][0]["state"]["array"]][:-1]}),
+        lambda s, a: s["shared"]["processes"][0].update(components=[{"type": "Matern", "smoothness": 0.7}]),
     ]
     for change in changes:
         other, parts = copy.deepcopy(state), dict(arrays)

@@ -39,23 +39,24 @@ from spectralgp import (
     kernels,
 )
 from spectralgp.fields import GraphGP, Shrinkage
+from spectralgp.files import estimators as estimators_module
 from spectralgp.files import models as models_module
 from spectralgp.files import schema
-from spectralgp.files.classes import classes_made
 from spectralgp.files.container import FORMAT_VERSION, digest
-from spectralgp.files.models import Reading
-from spectralgp.files.schema import RECORDS, array
-from spectralgp.files.series import series_made
+from spectralgp.files.estimators import check_classes, series_of
+from spectralgp.files.models import Reading, made
+from spectralgp.files.schema import MAKERS, RECORDS, array
 from spectralgp.forecasting.mean import Mean
 from spectralgp.forecasting.times import Calendar
 from spectralgp.kernels import InputRecipe
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
-from spectralgp.learning import Draws, Task
+from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import Tried
 from spectralgp.spectra import Exact
 from spectralgp.time import Matern, ModalProcess, Oscillator
 from spectralgp.time.learning import Dynamics
 
+DATA = Path(__file__).resolve().parents[1] / "data"
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
 
 RNG = np.random.default_rng(0)
@@ -403,8 +404,8 @@ def test_files_are_read_with_the_threads_of_fit_by_the_number_of_signals(files, 
     assert asked == [len(Y)]
 
 
-def test_the_tolerance_of_a_solver_is_read_by_its_old_name(files, tmp_path):
-    metadata, state, arrays = unpacked(files["plain"], tmp_path)
+def test_the_tolerance_of_a_solver_is_read_by_its_old_name(tmp_path):
+    metadata, state, arrays = unpacked((DATA / "version2-recipe.sgp").read_bytes(), tmp_path)
     old = {"type": "Sqp", "max_iterations": 50, "enough": 0.1, "n_restarts": 2, "random_state": 3}
     state["estimator"]["parameters"]["solver"] = old
     path = tmp_path / "model.sgp"
@@ -418,7 +419,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node scales_signals is_tuned"),
     (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
-    (-1, "n_following n_rows"),
+    (-1, "n_following n_rows process"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
     (-1.0, "noise_variance noise_floor floor weight spread divisor highest mean_amplitude"),
     (0.5, "n_jobs verbose"),
@@ -427,11 +428,12 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
-    ("other", "likelihood observed_by effects unknown converged sites feature_names exogenous_names"),
+    ("other", "likelihood observed_by effects converged sites feature_names exogenous_names"),
     (None, "classes"),
     ("other", "levels weights"),
     ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
     ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
+    ("other", "tasks processes states"),
     (-1.0, "dispersion typical_variance"),
     (-1.0, "smoothness step least_rate penalty x_penalty period"),
     (0.5, "n_steps harmonics residuals"),
@@ -447,6 +449,7 @@ WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the ot
     "rows": [0, 1, 2, 3, 5],
     "columns": [0, 1, 2, 4],
     "logarithms": [np.nan] * 3,
+    "unknown": [0.0],
     "centres": [np.inf] * 3,
 }
 
@@ -455,7 +458,7 @@ def with_a_wrong_value(content: tuple[dict[str, str], Any, dict[str, np.ndarray]
     """A file that is as it should be but for one field."""
     metadata, state, arrays = copy.deepcopy(content)
     name, holder = next(str(key) for key in reversed(where) if not isinstance(key, int)), holder_of(state, where)
-    if isinstance(holder[where[-1]], dict):
+    if isinstance(holder[where[-1]], dict) and holder[where[-1]]:
         stored = holder[where[-1]]["array"]
         whole = arrays[stored]
         arrays[stored] = np.array(WRONG_ARRAYS[name], whole.dtype) if name in WRONG_ARRAYS else whole[:-1]
@@ -612,10 +615,11 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
         {"inputs": None},
     )
     for change in right:
-        made = classes_made(*changed(content, change))
-        assert (made.labels.tolist(), made.classes, made.is_flat) == (LABELS.tolist(), ("a", "b"), False)
-    exact = classes_made(*changed(content, {"parameters.spectrum": None})).parameters["spectrum"]
-    assert (exact, made.parameters["spectrum"]) == (Exact(), "auto")
+        found = made(*changed(content, change))
+        check_classes(found)
+        assert (found.labels.tolist(), found.classes, found.is_flat) == (LABELS.tolist(), ("a", "b"), False)
+    exact = made(*changed(content, {"parameters.spectrum": None})).parameters["spectrum"]
+    assert (exact, found.parameters["spectrum"]) == (Exact(), "auto")
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"labels": np.minimum(LABELS, 0)}, "labels must be of 2 classes"),
         ({"labels": np.where(LABELS == 1, 2, LABELS)}, "labels must be of 2 classes"),
@@ -633,18 +637,18 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            classes_made(*changed(content, change))
+            check_classes(made(*changed(content, change)))
 
 
 def test_parts_of_a_forecaster_go_together(files, tmp_path):
     content = unpacked(files["forecaster"], tmp_path)
     right: dict[str, Any] = {
         "stack.weights": np.array([0.0, 1.0]), "stack.spread": 1, "stack.drifting": np.array([-1, 0, 3, -1]),
-        "stack.correlations": np.empty((0, 4, 4)), "members.0.unknown": np.arange(8.0).reshape(2, 1, 4),
+        "stack.correlations": np.empty((0, 4, 4)), "states.0.unknown": np.arange(8.0).reshape(2, 1, 4),
         "backtest.coverages": None,
     }  # fmt: skip
-    model, _ = series_made(*changed(content, right))
-    np.testing.assert_array_equal(model.states[0].unknown, right["members.0.unknown"])
+    model = series_of(made(*changed(content, right)))
+    np.testing.assert_array_equal(model.states[0].unknown, right["states.0.unknown"])
     assert len(model.states[1].unknown) == 0
     assert (model.stack.spread, len(model.stack.members)) == (1, 2)
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
@@ -658,22 +662,22 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
         ({"stack.horizons": np.array([1.0, 2.0, 2.0, 3.0])}, "stack.horizons must be increasing"),
         ({"recent": np.ones((2, 4))}, "recent must be 3 rows"),
         ({"mean.coefficients": np.ones((4, 4))}, "coefficients must be 5 rows; got 4"),
-        ({"members.0.process.powers": np.ones((2, 4))}, r"powers must be of shape \(1, 4\)"),
-        ({"members.0.process.rates": np.ones((2, 4))}, r"rates must be of shape \(1, 4\)"),
-        ({"members.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
-        ({"members.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
-        ({"members.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
-        ({"members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(6, 6\)"),
+        ({"shared.processes.0.powers": np.ones((2, 4))}, r"powers must be of shape \(1, 4\)"),
+        ({"shared.processes.0.rates": np.ones((2, 4))}, r"rates must be of shape \(1, 4\)"),
+        ({"states.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
+        ({"states.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
+        ({"states.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
+        ({"stack.members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(6, 6\)"),
         ({"backtest.coverages": np.ones((2, 4))}, "coverages must be of 3 levels"),
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            series_made(*changed(content, change))
+            series_of(made(*changed(content, change)))
 
 
 def test_a_graph_is_made_of_rows_that_are_whole():
     right = {"data": np.ones(4), "indices": np.array([1, 0, 2, 1]), "indptr": np.array([0, 1, 3, 4])}
-    assert schema._graph(**right, names=None, coordinates=None).n_edges == 2
+    assert MAKERS[Graph](Reading({}), **right, names=None, coordinates=None).n_edges == 2
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"indptr": np.array([0])}, "4 weights and 0 rows"),
         ({"indices": np.array([1, 0, 2])}, "rows of a sparse matrix"),
@@ -685,7 +689,7 @@ def test_a_graph_is_made_of_rows_that_are_whole():
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            schema._graph(**(right | change), names=None, coordinates=None)
+            MAKERS[Graph](Reading({}), **(right | change), names=None, coordinates=None)
 
 
 def test_a_candidate_has_columns_and_signals_of_its_task():
@@ -696,13 +700,13 @@ def test_a_candidate_has_columns_and_signals_of_its_task():
         {"transformation": SimpleNamespace(columns=np.array([0, 1]))},
         {"learnt_from": np.array([0, 4])},
     ):
-        assert schema._candidate(**(right | change)).task is task
+        assert MAKERS[Candidate](Reading({}), **(right | change)).task is task
     for columns in ([0, 2], [-1, 0]):
         with pytest.raises(ValueError, match=r"transformation\.columns must be columns of 2 inputs"):
-            schema._candidate(**(right | {"transformation": SimpleNamespace(columns=np.array(columns))}))
+            MAKERS[Candidate](Reading({}), **(right | {"transformation": SimpleNamespace(columns=np.array(columns))}))
     for rows in ([], [0, 5], [-1, 2]):
         with pytest.raises(ValueError, match="learnt_from must be some of 5 signals"):
-            schema._candidate(**(right | {"learnt_from": np.array(rows, dtype=int)}))
+            MAKERS[Candidate](Reading({}), **(right | {"learnt_from": np.array(rows, dtype=int)}))
 
 
 @pytest.mark.parametrize(
@@ -721,10 +725,10 @@ def test_the_root_of_a_shrinkage_is_of_its_signals(root, n_signals, words):
     fields = {"worth": 2.0, "root": root, "profile": np.ones(3), "n_signals": n_signals, "freedom": 5.0}
     with np.errstate(over="ignore", invalid="ignore"):
         if words is None:
-            assert schema._shrinkage(**fields).root is root
+            assert MAKERS[Shrinkage](Reading({}), **fields).root is root
         else:
             with pytest.raises(ValueError, match=words):
-                schema._shrinkage(**fields)
+                MAKERS[Shrinkage](Reading({}), **fields)
 
 
 def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved():
@@ -738,7 +742,8 @@ def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved
     fields |= {"laplacian": "normalized", "scaled": True}
 
     def read(function):
-        return Reading({}, responses={"steep": function})._response("steep", saved.sampled, **fields)
+        reading = Reading({}, responses={"steep": function})
+        return MAKERS[kernels.Response](reading, name="steep", sampled=saved.sampled, **fields)
 
     assert read(lambda values: steep(values) * (1 + 3e-10)).name == "steep"
     assert read(lambda values: steep(values) + 5e-10).laplacian == "normalized"
@@ -773,7 +778,7 @@ def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(
         name: np.repeat(one, 2_000, axis=0) if len(one) == 5 and "graph" not in name else one
         for name, one in arrays.items()
     }
-    monkeypatch.setattr("spectralgp.files.models._memory", lambda: 1e9)
+    monkeypatch.setattr("spectralgp.files.estimators._memory", lambda: 1e9)
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
     needed = 0.8 * (2 + sum(len(one["models"]) for one in state["learnt"]["draws"]))  # of 10,000 signals
@@ -875,9 +880,9 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_model_must_fit_into_memory_with_the_covariances_of_its_signals(monkeypatch):
     """A matrix per model, of signals by signals or by points, and two of the largest while they are computed."""
     whole, low = SimpleNamespace(points=None), SimpleNamespace(points=np.arange(10))
-    for made, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
-        monkeypatch.setattr(models_module, "_memory", lambda n=n_numbers: 8.0 * n)
-        models_module._require_memory(100, made)
-        monkeypatch.setattr(models_module, "_memory", lambda n=n_numbers: 8.0 * n - 1)
+    for models, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
+        monkeypatch.setattr(estimators_module, "_memory", lambda n=n_numbers: 8.0 * n)
+        estimators_module._require_memory(100, models)
+        monkeypatch.setattr(estimators_module, "_memory", lambda n=n_numbers: 8.0 * n - 1)
         with pytest.raises(ValueError, match="the model must be one for"):
-            models_module._require_memory(100, made)
+            estimators_module._require_memory(100, models)

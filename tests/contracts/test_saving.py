@@ -44,7 +44,7 @@ from spectralgp import (
 )
 from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
-from spectralgp.files.models import _bounds_of
+from spectralgp.files.migrations import _bounds_of
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
@@ -393,7 +393,7 @@ def test_another_process_predicts_the_same_bits(tmp_path):
 def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_path):
     model = fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(device="cpu"), **LARGE)
     model.save(tmp_path / "model.sgp")
-    state, _ = read_file(tmp_path / "model.sgp")
+    state, *_ = read_file(tmp_path / "model.sgp")
     assert state["shared"]["tasks"][0]["spectrum"]["device"] == "cpu"
     assert same(spectralgp.load(tmp_path / "model.sgp", device="cpu").predict(NEW), model.predict(NEW))
     with pytest.raises(ValueError, match="device must be one of"):
@@ -513,7 +513,7 @@ def test_priors_of_effects_and_weights_of_draws_that_are_none_are_refused(tmp_pa
     old = DATA / "version7-averaged-counts.sgp"
     with safe_open(old, framework="numpy") as opened:
         metadata = opened.metadata()
-    _, arrays = read_file(old)
+    _, arrays, _ = read_file(old)
     damaged = {**arrays, name: np.ascontiguousarray(damage(arrays[name]))}
     metadata["sha256"] = digest(metadata, damaged)
     save_file(damaged, tmp_path / "damaged.sgp", metadata=metadata)
@@ -551,7 +551,7 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
     old = DATA / "version1-chebyshev.sgp"
     with safe_open(old, framework="numpy") as opened:
         metadata = opened.metadata()
-    state, arrays = read_file(old)
+    state, arrays, _ = read_file(old)
     state["estimator"]["parameters"] |= {
         "noise_floor": 0.02, "device": "cpu", "solver": solver, "max_iterations": 50, "n_folds": 3, "n_draws": 4,
         "n_jobs": 2,

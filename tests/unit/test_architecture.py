@@ -89,7 +89,7 @@ HEAVY = {
 }
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}, "states.loops": {"numba"}} | {
-    f"files.{name}": {"msgspec"} for name in ("container", "models", "schema")
+    f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")
 }
 
 
@@ -452,7 +452,8 @@ DOORS = {
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
-    "files.models: isinstance Response": "load(responses=) has functions or kernels; a file holds one by its name",
+    "files.models: isinstance Response": "a file holds a function of the user's by its name",
+    "files.nouns: isinstance Response": "load(responses=) has functions or kernels",
     "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",

@@ -52,29 +52,24 @@ def load(
         not go together.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    from spectralgp.files.classes import classes_made
     from spectralgp.files.container import read_file
+    from spectralgp.files.migrations import migrated
     from spectralgp.files.models import made, response_names
-    from spectralgp.files.series import series_made
 
-    state, arrays = read_file(path)
-    kind = state.get("kind") if isinstance(state, dict) else None
-    if kind not in (None, "forecaster", "classifier"):
-        raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")
-    with _named(path):
+    state, arrays, version = read_file(path)
+    with _named(path), np.errstate(all="ignore"):
+        state = migrated(state, arrays, version)
         missing = sorted(response_names(state) - set(responses or ()))
+    kind = state.get("kind") if isinstance(state, dict) else None
+    if kind not in list(RESTORED):
+        raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")
     if missing:
         raise ValueError(
             f"responses must have the functions of the filters that {path} names, which no file holds; got none for "
             f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
         )
     with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
-        if kind == "classifier":
-            return GraphGPClassifier._restored(classes_made(state, arrays))
-        if kind == "forecaster":
-            return _forecaster(*series_made(state, arrays))
-        learnt, fits, graph, estimator = made(state, arrays, chosen, responses)
-        return _regressor(learnt, fits, graph, estimator.parameters, estimator.fitted)
+        return RESTORED[kind](made(state, arrays, chosen, responses))
 
 
 @contextmanager
@@ -82,7 +77,15 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
     """Whatever is wrong with a file ends in an error that names it."""
     try:
         yield
-    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError(
             f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
             "Save the model again."
@@ -102,7 +105,10 @@ def _made(cls: Any, graph: Graph, parameters: dict[str, Any], found: Any) -> Any
     return model.set_output(predict=found.output)
 
 
-def _forecaster(series: Any, found: Any) -> GraphGPForecaster:
+def _forecaster(found: Any) -> GraphGPForecaster:
+    from spectralgp.files.estimators import series_of
+
+    series = series_of(found)
     model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found)
     model._form = Form(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
     model._time_column, model._past = found.time_column, None
@@ -115,7 +121,10 @@ def _forecaster(series: Any, found: Any) -> GraphGPForecaster:
     return model
 
 
-def _regressor(learnt: Any, fits: Any, graph: Graph, parameters: dict[str, Any], fitted: Any) -> GraphGPRegressor:
+def _regressor(found: Any) -> GraphGPRegressor:
+    from spectralgp.files.estimators import learnt_of
+
+    learnt, fitted = learnt_of(found), found.estimator.fitted
     n_signals, n_features = learnt.candidates[0].task.signals.shape[0], fitted.n_features_in
     # numbers of the given signals among those that the model was fitted to, -1 for one without any value; earlier
     # versions fitted equal signals once and gave them one number, of which the first is kept
@@ -128,12 +137,26 @@ def _regressor(learnt: Any, fits: Any, graph: Graph, parameters: dict[str, Any],
         raise ValueError(f"date_columns must be columns of {n_features or 0} inputs; got others")
     if fitted.labels is not None and len(fitted.labels) != kept.size:
         raise ValueError(f"labels must be of {kept.size} signals; got {len(fitted.labels)}")
-    model: GraphGPRegressor = _made(GraphGPRegressor, graph, parameters, fitted)
+    model: GraphGPRegressor = _made(GraphGPRegressor, found.graph, found.estimator.parameters, fitted)
     model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
     model._effects = fitted.effects
     keep_features(model, n_features, fitted.feature_names_in)
     names, columns = fitted.names, fitted.columns
     form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
-    model._show(learnt, fits, form)
+    model._show(learnt, found.learnt.fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
     return model
+
+
+def _classifier(found: Any) -> GraphGPClassifier:
+    from spectralgp.files.estimators import check_classes
+
+    check_classes(found)
+    return GraphGPClassifier._restored(found)
+
+
+RESTORED: dict[Any, Callable[[Any], Any]] = {
+    "regressor": _regressor,
+    "forecaster": _forecaster,
+    "classifier": _classifier,
+}

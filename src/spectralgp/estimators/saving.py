@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
+from spectralgp.forecasting.model import SeriesModel
+from spectralgp.graphs import GraphBase
 from spectralgp.learning import Stacking
 
 
 def write_model(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
-    from spectralgp.files.container import write_file
-    from spectralgp.files.models import written
+    from spectralgp.files.estimators import KEPT
 
-    parameters = _parameters(model)
+    parameters = _parameters(model) | {"stacking": None}
     if isinstance(model.graph_kernel, Stacking):  # files have it beside its kernels
         parameters |= {"graph_kernel": model.graph_kernel.kernels, "stacking": model.graph_kernel}
     form, features = model._form, getattr(model, "feature_names_in_", None)
@@ -33,41 +34,41 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "effects": model._effects,
         "date_columns": model.date_columns_,
     }
-    write_file(path, *written(model._learnt, model.fits_, model.graph_, {"parameters": parameters, "fitted": fitted}))
+    parts = {
+        "estimator": {"parameters": parameters, "fitted": fitted},  # first: errors then have the names that users know
+        "candidates": model._learnt.candidates,
+        "learnt": {name: getattr(model._learnt, name) for name in KEPT} | {"fits": model.fits_},
+    }
+    _write(path, "regressor", model.graph_, parts)
 
 
 def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted forecaster to a file."""
-    from spectralgp.files.container import write_file
-    from spectralgp.files.series import series_written
+    from spectralgp.files.schema import hints_of
 
     form, exogenous = model._form, getattr(model, "feature_names_in_", None)
     parameters = _parameters(model)
     for name in ("components", "seasons", "calendar"):
         if not isinstance(parameters[name], str | int | float | None):
             parameters[name] = tuple(parameters[name])
-    estimator = {
+    parts = {
         "parameters": parameters,
         **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "layout")},
         "output": _output(model),
         "time_column": model._time_column,
         "exogenous_names": None if exogenous is None else tuple(exogenous.tolist()),
+        "backtest": model.backtest_,
+        **{name: getattr(model._model, name) for name in hints_of(SeriesModel)},
     }
-    write_file(path, *series_written(model._model, model.backtest_, model.graph_, estimator))
+    _write(path, "forecaster", model.graph_, parts)
 
 
 def write_classifier(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted classifier to a file."""
-    from spectralgp.files.classes import FILE
-    from spectralgp.files.container import write_file
-    from spectralgp.files.models import parts_of, parts_written
-
     read, entries, names = model._read, model._entries, getattr(model, "feature_names_in_", None)
     codes, fields = np.full(read.labels.shape, -1), [member.field for member in model._mixture.members]
     codes[entries.rows, entries.nodes] = entries.labels
-    held = {
-        "kind": "classifier",
-        "graph": parts_of(model.graph_),
+    parts = {
         "parameters": _parameters(model),
         "classes": model.classes_.tolist(),
         "labels": codes,
@@ -79,7 +80,14 @@ def write_classifier(model: Any, path: str | PathLike[str]) -> None:
         "sites": tuple(one.sites for one in fields),
         "converged": tuple(bool(one.converged) for one in fields),
     }
-    write_file(path, *parts_written(held, FILE))
+    _write(path, "classifier", model.graph_, parts)
+
+
+def _write(path: str | PathLike[str], kind: str, graph: GraphBase, parts: dict[str, Any]) -> None:
+    from spectralgp.files.container import write_file
+    from spectralgp.files.models import written
+
+    write_file(path, *written(kind, graph.require_whole("to be written to a model file"), parts))
 
 
 def _parameters(model: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 
 Json = Any
-FORMAT, FORMAT_VERSION = "spectralgp model", 7
+FORMAT, FORMAT_VERSION = "spectralgp model", 8
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 UNQUESTIONED_PARTS = 100_000  # of JSON, which any model may have
 PURPOSE = "to save and load models"
@@ -55,8 +55,8 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
         beside.chmod(mode)
 
 
-def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """JSON and arrays of a file; nothing is made of either, and nothing in a file is ever run.
+def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]], int]:
+    """JSON and arrays of a file, and its version; nothing is made of either, and nothing in a file is ever run.
 
     Sizes are held against that of the file before any memory is taken.
     """
@@ -66,7 +66,7 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
     try:
         with safetensors.safe_open(path, framework="numpy") as opened:
             metadata = opened.metadata() or {}
-            _require_ours(path, metadata)
+            format_version = _version_of(path, metadata)
             slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118, it is no dict
             strange = [one.get_dtype() for one in slices.values() if one.get_dtype() not in TYPES]
             if strange:
@@ -92,13 +92,13 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
             f"its arrays account for ({most:,}). Save the model again."
         )
     try:
-        return msgspec.json.decode(metadata["model"]), arrays
+        return msgspec.json.decode(metadata["model"]), arrays, format_version
     except (KeyError, msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"{path} must hold a model in JSON; got {type(error).__name__}. Save it again.") from error
 
 
-def _require_ours(path: str | PathLike[str], metadata: dict[str, str]) -> None:
-    """Refuse files of others, and of versions that this one does not know."""
+def _version_of(path: str | PathLike[str], metadata: dict[str, str]) -> int:
+    """Format version of a file; those of others, and of versions that this one does not know, are refused."""
     if metadata.get("format") != FORMAT:
         raise ValueError(
             f"{path} must be a model file, as model.save writes it; got a safetensors file of another kind. "
@@ -114,6 +114,7 @@ def _require_ours(path: str | PathLike[str], metadata: dict[str, str]) -> None:
         )
     if number < 1:
         raise ValueError(f"{path} must have a format version from 1 to {FORMAT_VERSION}; got {version[:20]!r}.")
+    return number
 
 
 def digest(metadata: dict[str, str], arrays: dict[str, NDArray[Any]]) -> str:

@@ -1,14 +1,12 @@
-"""Fitted models as JSON and arrays, and models made of those again: conditioned anew on the same signals."""
+"""Models as JSON and arrays, and what those stand for: by the records of the schema, whatever kind of model it is."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from msgspec import MsgspecError, Struct, convert
@@ -16,74 +14,38 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp.fields import GraphGP, ObservedBy
-from spectralgp.files.schema import (
-    FILE,
-    MAKERS,
-    OLD_PARAMETERS,
-    PARAMETERS,
-    READ_AS,
-    RECORDS,
-    RESPONSE,
-    SPECTRUM,
-    TASK,
-    Special,
-    are_places,
-    require,
-)
-from spectralgp.graphs import Graph, GraphBase
+from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
+from spectralgp.files.nouns import FOUND
+from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, Special, require
+from spectralgp.graphs import Graph
 from spectralgp.kernels import GraphKernel, Response
 from spectralgp.kernels.carry import DEGREE
-from spectralgp.learning import Fit, Outcome, Stacking, Task, as_solver
-from spectralgp.learning.fitting import FittedModels, conditioned
-from spectralgp.learning.objective import NOISE_CEILING
-from spectralgp.signals import ReadAs, Signals, state_of
-from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
+from spectralgp.learning import Outcome
+from spectralgp.signals import Signals, state_of
+from spectralgp.spectra import Exact, Spectrum
 
 Json = Any
-SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
-# what is kept of what was learnt; the rest is computed again
-KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
-FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
-
+FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "classifier": CLASSIFIER}
 
 # -------------------------------------------------------------------------------------------------------- writing
 
 
-def written(
-    learnt: FittedModels, fits: tuple[Fit, ...], graph: GraphBase, estimator: dict[str, Any]
-) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """A fitted model as JSON, and the arrays that it names; a TypeError says what a file cannot hold.
-
-    `fits` are shown to users, in the units of the signals. `estimator` has the rest, by the fields of the schema:
-    ``parameters`` and ``fitted``.
-    """
-    writing = Writing()
-    parts = {
-        "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
-        "graph": parts_of(graph),
-        "candidates": learnt.candidates,
-        "learnt": {name: getattr(learnt, name) for name in KEPT} | {"fits": fits},
-    }
-    state = {name: writing.write(part, name) for name, part in parts.items()}
-    for kind, cls in FOUND.items():
-        found = {name: vars(one.found) for name, one in writing.spectra.items() if isinstance(one.found, cls)}
-        state[kind] = [{"laplacian": name, **writing.write(one, f"{kind}.{name}")} for name, one in found.items()]
-    state["shared"] = writing.shared
-    return writing.checked(state, FILE)
-
-
-def parts_of(graph: GraphBase) -> dict[str, Any]:
-    """What a file holds of a graph."""
-    graph = graph.require_whole("to be written to a model file")
+def written(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """A model of a kind as JSON, and the arrays that it names; a TypeError says what a file cannot hold."""
+    writing, file = Writing(), FILES[kind]
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
-    return {**weights, "names": graph.names, "coordinates": graph.coordinates}
-
-
-def parts_written(parts: Mapping[str, Any], file: Any) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """Parts that a kind of file has as JSON, and the arrays that it names; a TypeError says what it cannot hold."""
-    writing = Writing()
-    return writing.checked({name: writing.write(part, name) for name, part in parts.items()}, file)
+    weights |= {"names": graph.names, "coordinates": graph.coordinates}
+    parts = {**parts, "kind": kind, "graph": weights}  # last: what cannot be saved has the name that users know
+    state = {name: writing.write(part, name) for name, part in parts.items()}
+    for table, noun in FOUND.items():
+        found = {name: one.found for name, one in writing.spectra.items() if isinstance(one.found, noun)}
+        state[table] = writing.write(found, table)
+    state["shared"] = writing.shared
+    try:
+        Reading(writing.arrays).decoded(state, file)
+    except ValueError as error:
+        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
+    return state, writing.arrays
 
 
 class Writing:
@@ -91,17 +53,9 @@ class Writing:
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
-        self.shared: dict[str, list[Json]] = {"signals": [], "tasks": [], "models": []}
+        self.shared: dict[str, list[Json]] = {table: [] for table in SHARED.values()}
         self.spectra: dict[str, Spectrum] = {}  # one for each Laplacian
         self._references: dict[int, tuple[Any, Json]] = {}
-
-    def checked(self, state: Json, file: Any) -> tuple[Json, dict[str, NDArray[Any]]]:
-        """JSON and the arrays that it names, if a kind of file can hold them."""
-        try:
-            Reading(self.arrays).decoded(state, file)
-        except ValueError as error:
-            raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
-        return state, self.arrays
 
     def write(self, value: Any, where: str) -> Json:
         """A value as JSON."""
@@ -125,14 +79,12 @@ class Writing:
             case np.ndarray():
                 return self._once(value, lambda: self._array(value, where))
             case Signals():
-                return self._once(value, lambda: self._row(state_of(value), "signals"))
-            case Task():
-                return self._once(value, lambda: self._row(value, "tasks"))
-            case GraphGP():
-                return self._once(value, lambda: self._row(value, "models"))
+                return self._once(value, lambda: self._row(state_of(value), SHARED[Signals]))
             case Spectrum():
                 self.spectra[value.laplacian] = value
-                return self._fields(value, SPECTRUM, where)
+                return self._fields(value, RECORDS[Spectrum], where)
+        if type(value) in SHARED:
+            return self._once(value, lambda: self._row(value, SHARED[type(value)]))
         record = RECORDS.get(type(value))
         is_nameless = isinstance(value, Response) and value.name is None
         if record is None or is_nameless:  # not even a derived type, whose code a file cannot hold
@@ -166,8 +118,6 @@ class Writing:
         """An object by its fields, and by the name of its type where that may be one of several."""
         fields = {}
         for name in record.__struct_fields__:
-            if not hasattr(value, name):  # what earlier versions had
-                continue
             field = getattr(value, name)
             is_row = isinstance(value, Kernel) and isinstance(field, np.ndarray)  # short, and in the JSON
             fields[name] = self.write(field.tolist() if is_row else field, f"{where}.{name}")
@@ -209,6 +159,25 @@ def _refused(where: str, value: Any) -> TypeError:
 # -------------------------------------------------------------------------------------------------------- reading
 
 
+def made(
+    state: Json,
+    arrays: Mapping[str, NDArray[Any]],
+    device: str | None = None,
+    responses: Mapping[str, Any] | None = None,
+) -> SimpleNamespace:
+    """The parts that `written` wrote; a ValueError says what is missing, of the wrong kind or does not go together."""
+    reading = Reading(arrays, device, responses)
+    found = reading.decoded(state, FILES[state["kind"]])
+    parts = SimpleNamespace()
+    with few_threads(reading.sizes.get("n_signals", 0)):  # as in `fit`, or sums would be rounded otherwise
+        for name in found.__struct_fields__:
+            if name != "shared":  # of which each row is made where it is first asked for
+                setattr(parts, name, reading.made(getattr(found, name), name))
+            if name in FOUND:
+                reading.known |= getattr(parts, name)
+    return parts
+
+
 class Reading:
     """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
 
@@ -220,12 +189,10 @@ class Reading:
         self.graph: Any = None
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
-        self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
-        self._makers |= {READ_AS: lambda **fields: ReadAs(**fields, graph=self.graph), RESPONSE: self._response}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
-    def decoded(self, state: Json, file: Any = FILE) -> Any:
+    def decoded(self, state: Json, file: Any) -> Any:
         """JSON as records of a kind of file; what is wrong is named with its place."""
         if isinstance(state, dict):
             state = {"graph": None, **state}  # first, for it says how many nodes there are
@@ -240,13 +207,16 @@ class Reading:
         """What a record, or a tuple of them, stands for."""
         if isinstance(found, Special):
             return found.made(self, where)
+        if isinstance(found, dict):
+            return {name: self.made(one, f"{where}.{name}") for name, one in found.items()}
         if isinstance(found, tuple):
             return tuple(self.made(one, f"{where}.{place}") for place, one in enumerate(found))
         if not isinstance(found, Struct):
             return found
         fields = {name: self.made(getattr(found, name), f"{where}.{name}") for name in found.__struct_fields__}
+        noun = NOUNS[type(found)]
         try:
-            return self._makers[type(found)](**fields)
+            return MAKERS[noun](self, **fields) if noun in MAKERS else noun(**fields)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{error} - at {where}") from error
 
@@ -258,62 +228,10 @@ class Reading:
             self._shared[table, place] = self.made(rows[place], f"{table}.{place}")
         return self._shared[table, place]
 
-    def _task(self, inputs: Any, spectrum: Any, carried: Any, noise_floor: Any, device: Any, **fields: Any) -> Task:
-        are_columns = carried is None or are_places(carried.columns, inputs.shape[1])
-        require(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
-        settings, device = spectrum or Exact(), self.device or device
-        settings = settings if device is None else settings.on(device)
-        task = Task(self.graph, inputs=inputs, carried=carried, spectrum=settings, **fields)
-        if (own := task.observed_by) is not None:
-            values = task.signals.as_observed
-            for one in own.likelihood.conditions():
-                if not np.all(one.holds(values, own.beside) | np.isnan(values)):
-                    raise ValueError(f"{one.argument} must {one.condition}; got others")
-            if own.effects is None:
-                has_intercept = bool(len(own.columns) and np.all(own.columns[0] == 1.0))
-                own = ObservedBy.of(own.likelihood, own.beside, own.columns, values, has_intercept)
-                task = replace(task, observed_by=own)
-        is_known = noise_floor is None or task.known_noise
-        return task if is_known else replace(task, noise_variance=_bounds_of(noise_floor, task.variance))
-
-    def _response(self, name: str, sampled: tuple[float, ...], **fields: Any) -> Response:
-        """A filter whose function the user gave for its name, if it is the one that was saved."""
-        given = self.responses.get(name)
-        require(given is not None, f"responses[{name!r}]", "the function of a filter", "none")
-        own = given if isinstance(given, Response) else Response(cast(Any, given))
-        made = replace(own, name=name, **fields)
-        is_same = np.allclose(made.sampled, sampled, rtol=SAME_FUNCTION, atol=SAME_FUNCTION * np.max(np.abs(sampled)))
-        require(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
-        return made
-
-    def _spectrum(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
-        signals, found = self.task.signals, self.known.get(laplacian)
-        return self.task.spectrum.restored(self.graph, laplacian, scaled, signals.like, found, n_moments)
-
-    def _parameters(self, graph_kernel: Any, noise_floor: Any, device: Any, **fields: Any) -> dict[str, Any]:
-        """Parameters of the estimator, of which those up to version 2 stood for some of today's."""
-        task, spectrum = self.task, fields["spectrum"] or Exact()
-        if device is not None:
-            spectrum = task.spectrum
-        elif self.device is not None and not isinstance(spectrum, str):
-            spectrum = spectrum.on(self.device)
-        if noise_floor is not None and fields["noise_variance"] is None:
-            fields["noise_variance"] = _bounds_of(noise_floor, task.variance * task.signals.units.spread**2)
-        old, stacking = {name: fields.pop(name) for name in OLD_PARAMETERS}, fields.pop("stacking")
-        if old["n_folds"] is not None:
-            fields["input_kernel"] = old["kernel"]
-            stacking = Stacking(None, old["n_folds"], old["n_draws"], old["n_jobs"])
-            if old["max_iterations"] not in (None, 500):
-                fields["solver"] = as_solver(fields["solver"], old["max_iterations"])
-        kernels = list(graph_kernel) if isinstance(graph_kernel, tuple) else graph_kernel
-        if stacking is not None:
-            kernels = replace(stacking, kernels=kernels)
-        return fields | {"graph_kernel": kernels, "spectrum": spectrum}
-
-
-def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
-    """Bounds of the noise variance, of which files up to version 2 have the lower one as a share of the variance."""
-    return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
+    def settings(self, given: Any) -> Any:
+        """Settings of a spectrum, which are null where it is exact, on the device that the reader chose."""
+        settings = given or Exact()
+        return settings if self.device is None else settings.on(self.device)
 
 
 def response_names(state: Json) -> set[str]:
@@ -326,59 +244,3 @@ def response_names(state: Json) -> set[str]:
         parts = part.values() if isinstance(part, dict) else part
         waiting += [one for one in parts if isinstance(one, dict | list)]
     return found
-
-
-def parts_made(state: Json, arrays: Mapping[str, NDArray[Any]], file: Any) -> SimpleNamespace:
-    """The parts that `parts_written` wrote; a ValueError says what is wrong with them."""
-    reading = Reading(arrays)
-    found = reading.decoded(state, file)
-    return SimpleNamespace(**{name: reading.made(getattr(found, name), name) for name in found.__struct_fields__})
-
-
-def made(
-    state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None, responses: Mapping[str, Any] | None = None
-) -> tuple[FittedModels, tuple[Fit, ...], Graph, SimpleNamespace]:
-    """The fitted model that `written` wrote, conditioned on its signals as `fit` does, and the estimator's own fields.
-
-    A ValueError says what is missing, of the wrong kind or size, or does not go together.
-    """
-    reading = Reading(arrays, device, responses)
-    file = reading.decoded(state)
-    graph = reading.graph = reading.made(file.graph, "graph")
-    reading.known = dict(reading.made(file.eigenpairs, "eigenpairs") + reading.made(file.densities, "densities"))
-    candidates = reading.made(file.candidates, "candidates")
-    task = reading.task = candidates[0].task
-    with few_threads(task.signals.shape[0]):  # as in `fit`, or sums would be rounded otherwise
-        parts = reading.made(file.learnt, "learnt")
-    counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
-    sets = [parts.weights] if parts.filling is None else [parts.weights, parts.filling]
-    are_weights = all(np.all(one >= 0) and np.isclose(one.sum(), 1.0) for one in sets)
-    expected = "as many candidates, fits, draws and weights that add up to one"
-    require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
-    estimator = reading.made(file.estimator, "estimator")
-    for candidate, one in zip(candidates, parts.draws, strict=True):
-        n_signals = candidate.task.signals.shape[0]
-        for points, spectrum in ((model.points, model.spectrum) for model in one.models):
-            are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
-            require(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
-    _require_memory(task.signals.shape[0], [model for one in parts.draws for model in one.models])
-    draws, posterior = conditioned(candidates, parts.weights, parts.draws, parts.filling)
-    kept = parts.tried, parts.order, parts.filling, parts.note
-    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, *kept)
-    return learnt, parts.fits, graph, estimator
-
-
-def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
-    """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
-    ranks = [n_signals if model.points is None else model.points.size for model in models]
-    needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
-    expected = f"one for {there / 1e9:.2g} GB of memory"
-    require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
-
-
-def _memory() -> float:
-    """Bytes of this machine; infinity where nothing says."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return float("inf")

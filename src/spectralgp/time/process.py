@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
-from spectralgp._basics.saved import UNSAVED, axes, ge, gt
+from spectralgp._basics.saved import axes, ge, gt
 from spectralgp.fields import Modal, Nodes, Seen
 from spectralgp.fields.markov import InTime
 from spectralgp.graphs import Graph

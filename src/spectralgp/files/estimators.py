@@ -1,0 +1,243 @@
+"""Files of fitted estimators: their parts, and what those must be to go together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from spectralgp import likelihoods
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Count, Number, axes, ge
+from spectralgp._basics.tables import LIBRARIES, Layout
+from spectralgp.fields import GraphGP
+from spectralgp.fields.classes import ClassSites
+from spectralgp.files.nouns import FOUND, NAME, SIGNALS
+from spectralgp.files.schema import Kind, are_places, derived, each, hints_of, maker, record, require, several
+from spectralgp.forecasting.backtests import Backtest
+from spectralgp.forecasting.model import SeriesModel
+from spectralgp.forecasting.stack import LAGS
+from spectralgp.graphs import Graph, LaplacianKind
+from spectralgp.kernels import GraphKernel, InputRecipe
+from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
+from spectralgp.learning.fitting import FittedModels, Tried, conditioned
+from spectralgp.learning.objective import NoiseVariances
+from spectralgp.learning.time_order import TimeOrder
+from spectralgp.likelihoods import Likelihood
+from spectralgp.spectra import SpectrumSettings
+from spectralgp.states import Component
+from spectralgp.time import ModalProcess
+
+# what is kept of what a regressor learnt; the rest is computed again
+KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
+
+
+class Parameters(dict[str, Any]):
+    """Parameters of an estimator by name."""
+
+
+@maker(Parameters)
+def _parameters(reading: Any, **found: Any) -> dict[str, Any]:
+    if "spectrum" in found and not isinstance(found["spectrum"], str):
+        found["spectrum"] = reading.settings(found["spectrum"])
+    if isinstance(found.get("graph_kernel"), tuple):
+        found["graph_kernel"] = list(found["graph_kernel"])
+    if (stacking := found.pop("stacking", None)) is not None:
+        found["graph_kernel"] = replace(stacking, kernels=found["graph_kernel"])
+    return found
+
+
+TABLES = {"signals": SIGNALS} | {
+    name: derived(one) for name, one in {"tasks": Task, "models": GraphGP, "processes": ModalProcess}.items()
+}
+WHOLE: dict[str, Kind] = {  # of every kind
+    "graph": derived(Graph),
+    "shared": record(dict, **{name: several(kind) for name, kind in TABLES.items()}),
+    **{name: dict[LaplacianKind, noun] for name, noun in FOUND.items()},  # type: ignore[valid-type]
+}
+FORM: dict[str, Kind] = {
+    "names": several(NAME) | None,
+    "columns": Annotated[Indices, axes("n_nodes")] | None,
+    "is_flat": bool,
+    "layout": Layout | None,
+    "output": Literal[("numpy", *LIBRARIES)] | None,
+}
+AUTO = Literal["auto"]
+SETTINGS = Literal["auto", "exact", "chebyshev"] | SpectrumSettings
+OF_ANY: dict[str, Kind] = {
+    "graph": bool,
+    "verbose": Annotated[int, ge(-(2**31))],
+}  # whether there is a graph: the file's
+
+# ------------------------------------------------------------------------------------------------------ regressors
+
+PARAMETERS = record(
+    Parameters,
+    **OF_ANY,
+    graph_kernel=GraphKernel | several(GraphKernel) | None,
+    input_kernel=Literal["precomputed"] | Kernel | None,
+    noise_variance=NoiseVariances,
+    prior=Literal["weak"] | None,
+    residual=AUTO | GraphKernel | None,
+    carry=Literal["auto", "lagged"] | several(NAME) | None,
+    solver=Literal["sqp", "lagrangian"] | Solver | None,
+    spectrum=SETTINGS,
+    stacking=Stacking | None,  # beside its kernels
+    random_state=Count | None,
+    likelihood=Literal[*likelihoods.NAMED] | Likelihood,
+    **each("center scale", Literal["auto", "global", "node"] | None),
+)
+FITTED = record(
+    SimpleNamespace,
+    **FORM | {"output": Literal["default"] | FORM["output"]},
+    is_in_memory=bool,
+    copies=Annotated[Indices, axes("_given")],
+    labels=several(str) | None,  # of the rows
+    n_features_in=Count | None,
+    feature_names_in=several(str) | None,
+    date_columns=several(Count),
+    log_marginal_likelihood=Number,
+    center=Annotated[Any, axes("n_nodes", or_number=True)],
+    scale=Annotated[Array, axes("n_nodes")],
+    input_recipe=InputRecipe | None,
+    effects=several(str),  # names of fixed effects
+)
+LEARNT = record(
+    SimpleNamespace,
+    **each("raw_fits fits", several(Fit)),  # as many as candidates, and draws too
+    weights=Annotated[Array, axes("n_members")],
+    draws=several(Draws),
+    tried=several(Tried),
+    order=TimeOrder | None,
+    filling=Annotated[Array, axes("n_members")] | None,
+    note=str,
+)
+REGRESSOR = record(
+    SimpleNamespace,
+    kind=Literal["regressor"],
+    **WHOLE,
+    candidates=several(Candidate, least=1),
+    learnt=LEARNT,
+    estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
+)
+
+
+def learnt_of(parts: SimpleNamespace) -> FittedModels:
+    """The fitted models of a file's parts, conditioned on their signals as `fit` does."""
+    candidates, learnt = parts.candidates, parts.learnt
+    counts = {len(candidates), len(learnt.raw_fits), len(learnt.draws), len(learnt.fits), learnt.weights.size}
+    sets = [learnt.weights] if learnt.filling is None else [learnt.weights, learnt.filling]
+    are_weights = all(np.all(one >= 0) and np.isclose(one.sum(), 1.0) for one in sets)
+    expected = "as many candidates, fits, draws and weights that add up to one"
+    require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
+    for candidate, one in zip(candidates, learnt.draws, strict=True):
+        n_signals = candidate.task.signals.shape[0]
+        for points, spectrum in ((model.points, model.spectrum) for model in one.models):
+            are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
+            require(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
+    _require_memory(candidates[0].task.signals.shape[0], [model for one in learnt.draws for model in one.models])
+    kept = {name: getattr(learnt, name) for name in KEPT}
+    draws, posterior = conditioned(candidates, learnt.weights, learnt.draws, learnt.filling)
+    return FittedModels(candidates=candidates, posterior=posterior, **kept | {"draws": draws})
+
+
+def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
+    """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
+    ranks = [n_signals if model.points is None else model.points.size for model in models]
+    needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
+    expected = f"one for {there / 1e9:.2g} GB of memory"
+    require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
+
+
+def _memory() -> float:
+    """Bytes of this machine; infinity where nothing says."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+# ----------------------------------------------------------------------------------------------------- forecasters
+
+FORECASTER = record(
+    SimpleNamespace,
+    kind=Literal["forecaster"],
+    **WHOLE,
+    parameters=record(
+        Parameters,
+        **OF_ANY,
+        components=AUTO | several(Component, least=1),
+        seasons=AUTO | float | several(float) | None,
+        calendar=AUTO | several(str) | None,
+        **each("residual drift", AUTO | None),
+    ),
+    **FORM,
+    time_column=str | None,
+    exogenous_names=several(NAME) | None,
+    backtest=Backtest | None,
+    **hints_of(SeriesModel),
+)
+
+
+def series_of(made: SimpleNamespace) -> SeriesModel:
+    """The model of a forecaster's parts."""
+    model = SeriesModel(**{name: getattr(made, name) for name in hints_of(SeriesModel)})
+    stack, recent, places = model.stack, model.recent, model.stack.drifting
+    n_members, n_drifting, n_nodes = len(stack.members), len(stack.drift), made.graph.n_nodes
+    are_theirs = [one.process for one in model.states] == [one.process for one in stack.members]
+    require(are_theirs, "states", f"those of {n_members} members", "others")
+    are_weights = stack.weights.size == n_members and np.all(stack.weights >= 0) and np.isclose(stack.weights.sum(), 1)
+    require(are_weights, "stack.weights", f"{n_members} that add up to one", "others")
+    require(stack.spread < n_members, "stack.spread", f"below {n_members}", stack.spread)
+    require(np.all((places >= -1) & (places < n_drifting)), "stack.drifting", f"below {n_drifting}", "others")
+    require(stack.drift.shape[1] == LAGS * n_nodes, "stack.drift", f"of {LAGS} lags", stack.drift.shape)
+    require(len(stack.correlations) in (0, len(stack.horizons)), "stack.correlations", "one per horizon", "others")
+    require(np.all(np.diff(stack.horizons) > 0), "stack.horizons", "increasing", "others")
+    require(recent.shape == (LAGS, n_nodes), "recent", f"{LAGS} rows", recent.shape)
+    return model
+
+
+# ----------------------------------------------------------------------------------------------------- classifiers
+
+CLASSIFIER = record(
+    SimpleNamespace,
+    kind=Literal["classifier"],
+    **WHOLE,
+    parameters=record(Parameters, **OF_ANY, input_kernel=Kernel | None, spectrum=SETTINGS),
+    classes=several(NAME, least=2),
+    labels=Annotated[Indices, axes("n_signals", "n_nodes")],  # places among the classes, -1 where there is none
+    is_flat=bool,
+    order=FORM["columns"],
+    inputs=Annotated[Array, axes("_rows", "_features")] | None,
+    feature_names=several(str) | None,
+    date_columns=several(Count),
+    sites=several(ClassSites, least=1),
+    converged=several(bool, least=1),
+)
+
+
+def check_classes(made: SimpleNamespace) -> None:
+    """Refuse parts of a classifier that do not go together."""
+    (n_signals, n_nodes), n_classes = made.labels.shape, len(made.classes)
+    known = made.labels[made.labels >= 0]
+    require(np.array_equal(np.unique(known), np.arange(n_classes)), "labels", f"of {n_classes} classes", "others")
+    require(np.all(made.labels >= -1), "labels", "at least -1", "others")
+    require(len(set(made.classes)) == n_classes, "classes", "distinct", "some twice")
+    require(not made.is_flat or n_signals == 1, "labels", "of one signal where there is one per node", n_signals)
+    is_order = made.order is None or np.array_equal(np.sort(made.order), np.arange(n_nodes))
+    require(is_order, "order", "an order of the nodes", "another")
+    shapes = {(*one.linear.shape, *one.curvature.shape) for one in made.sites}
+    require(shapes == {2 * (known.size, n_classes)}, "sites", f"of {known.size} labels and {n_classes} classes", shapes)
+    require(len(made.converged) == len(made.sites), "converged", "one per site", len(made.converged))
+    if made.inputs is not None:
+        wanted = n_nodes if made.is_flat else n_signals
+        require(len(made.inputs) == wanted, "inputs", f"{wanted} rows", len(made.inputs))
+    n_columns = 0 if made.inputs is None else made.inputs.shape[1]
+    require(all(one < n_columns for one in made.date_columns), "date_columns", f"of {n_columns} inputs", "others")
+    named = made.feature_names is None or len(made.feature_names) == n_columns > 0
+    require(named, "feature_names", "one per column of the inputs", made.feature_names)

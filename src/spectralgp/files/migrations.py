@@ -1,0 +1,164 @@
+"""Model files of earlier versions as files of today: what changed in their JSON after each version.
+
+The JSON is not checked yet: what is not as a file of that version has it is left alone, and refused afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp.files.container import FORMAT_VERSION
+from spectralgp.files.models import Reading, Writing
+from spectralgp.files.nouns import FOUND, SIGNALS
+from spectralgp.files.schema import SHARED, record
+from spectralgp.learning import as_solver
+from spectralgp.learning.objective import NOISE_CEILING
+
+Json = Any
+Arrays = dict[str, NDArray[Any]]
+DEFAULT_ITERATIONS = 500
+OLD_PARAMETERS = (
+    "noise_floor",
+    "device",
+    "kernel",
+    "max_iterations",
+    "n_folds",
+    "n_draws",
+    "n_jobs",
+)  # up to version 2
+SIGNALS_ALONE = record(SimpleNamespace, graph=None, signals=SIGNALS)
+# fields that came after version 1, as they are without them, by the kind of file and their places; * is any of a list
+ADDED: dict[str, Json] = {
+    "regressor.shared.signals.*.units": {"offset_variance": None, "signal_scales": None},
+    "regressor.shared.tasks.*": {"observed_by": None, "typical_variance": None},
+    "regressor.shared.tasks.*.observed_by": {"effects": None},  # whose prior follows from the values
+    "regressor.shared.models.*": {"shrinkage": None, "mean_amplitude": 1.0, "points": None, "likelihood": None},
+    "regressor.candidates.*": {"transformation": None, "learnt_from": None},
+    "regressor.learnt": {"order": None, "filling": None, "note": ""},
+    "regressor.learnt.draws.*": {"weights": None, "levels": None},
+    "regressor.estimator.parameters": {"input_kernel": None, "likelihood": "gaussian", "stacking": None},
+    "regressor.estimator.fitted": {
+        **{"layout": None, "output": None, "input_recipe": None, "effects": [], "date_columns": [], "labels": None}
+    },
+    "forecaster": {"exogenous_names": None},
+    "forecaster.members.*": {"unknown": None},
+    "forecaster.backtest": {"coverages": None, "bias": None},
+}
+
+
+def migrated(state: Json, arrays: Arrays, version: int) -> Json:
+    """JSON of a file of a version as today's has it; it and the arrays are changed in place."""
+    if version < FORMAT_VERSION and isinstance(state, dict):
+        state.setdefault("kind", "regressor")  # the only one at first
+        for place, fields in ADDED.items():
+            for part in at({str(state["kind"]): state}, place):
+                part |= fields | part
+        for last, migrate in MIGRATIONS:
+            if version <= last:
+                migrate(state, arrays)
+    return state
+
+
+def at(part: Json, place: str) -> Iterator[dict[str, Json]]:
+    """All parts at a place with dots that have fields."""
+    name, _, rest = place.partition(".")
+    if not name:
+        yield from [part] if isinstance(part, dict) else []
+    elif name == "*":
+        for one in part if isinstance(part, list) else ():
+            yield from at(one, rest)
+    else:
+        yield from at(_get(part, name), rest)
+
+
+def _get(part: Json, name: str) -> Json:
+    return part.get(name) if isinstance(part, dict) else None
+
+
+def _rename(state: Json, _: Arrays) -> None:
+    """Give solvers, kernels and settings, wherever they are, the fields of version 4."""
+    waiting = [state]
+    while waiting:
+        part = waiting.pop()
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+        if _get(part, "type") == "Sqp":
+            old = part.pop("enough", None)
+            part.setdefault("tolerance_nats", old)
+        if _get(part, "type") == "WithResidual":
+            part.setdefault("floor", 0.0)
+        if isinstance(part, dict) and "n_probes" in part:
+            part.setdefault("device", None)
+
+
+def _settle(state: Json, arrays: Arrays) -> None:
+    """Turn parameters up to version 2 into a noise variance, a solver, settings and stacking."""
+    for fitted in at(state, "estimator.fitted"):
+        for name in ("n_evaluations", "n_stand_ins"):  # which fits and draws say
+            fitted.pop(name, None)
+    tasks = [*at(state, "shared.tasks.*")]
+    for task in tasks:
+        floor, device = task.pop("noise_floor", None), task.pop("device", None)
+        if device is not None and task["spectrum"] is not None:
+            task["spectrum"]["device"] = device
+        if floor is not None and not isinstance(task["noise_variance"], float):
+            task["noise_variance"] = _bounds_of(floor, _signals(state, arrays, task).variance or 1.0)
+    for found in at(state, "estimator.parameters"):
+        old = {name: found.pop(name, None) for name in OLD_PARAMETERS}
+        if old["device"] is not None:
+            found["spectrum"] = tasks[0]["spectrum"]
+        if old["noise_floor"] is not None and found["noise_variance"] is None:
+            signals = _signals(state, arrays, tasks[0])
+            found["noise_variance"] = _bounds_of(
+                old["noise_floor"], (signals.variance or 1.0) * signals.units.spread**2
+            )
+        if old["n_folds"] is not None:
+            found["input_kernel"] = old["kernel"]
+            found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")}
+            is_named = found["solver"] is None or isinstance(found["solver"], str)
+            if is_named and old["max_iterations"] not in (None, DEFAULT_ITERATIONS):
+                found["solver"] = Writing().write(as_solver(found["solver"], old["max_iterations"]), "solver")
+
+
+def _share(state: Json, arrays: Arrays) -> None:
+    """Give files of version 7 the tables of today, and a forecaster its process and state beside each other."""
+    state |= {"shared": {table: [] for table in SHARED.values()} | (_get(state, "shared") or {})}
+    state |= {name: {one.pop("laplacian"): one for one in state.get(name, [])} for name in FOUND}
+    if state["kind"] != "forecaster":
+        return
+    members, kept = state.pop("members"), ("time", "log_likelihood", "state", "covariance", "unknown")
+    state["shared"]["processes"] = [one.pop("process") for one in members]
+    state["states"] = [{name: one.pop(name) for name in kept} | {"process": at} for at, one in enumerate(members)]
+    for number, (one, seen) in enumerate(zip(members, state["states"], strict=True)):
+        one["process"] = number
+        if one["fit"] is not None:
+            one["fit"]["process"] = number
+        if seen["unknown"] is None:
+            arrays[name := f"states.{number}.unknown"] = np.empty((0, *arrays[seen["state"]["array"]].shape))
+            seen["unknown"] = {"array": name, "order": "C"}
+    state["stack"]["members"] = members
+    if state["backtest"] is not None:
+        names = state["backtest"].pop("names")
+        for score in ("rmse", "crps"):
+            rows = arrays[state["backtest"][score]["array"]]
+            places = {name: f"backtest.{score}.{name}" for name in names}
+            arrays |= dict(zip(places.values(), rows, strict=True))
+            state["backtest"][score] = {name: {"array": place, "order": "C"} for name, place in places.items()}
+
+
+def _signals(state: Json, arrays: Arrays, task: Json) -> Any:
+    reading = Reading(arrays)
+    found = reading.decoded({"signals": state["shared"]["signals"][task["signals"]]}, SIGNALS_ALONE)
+    return reading.made(found.signals, "signals")
+
+
+def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
+    """Bounds of the noise variance, of which files up to version 2 have the lower one as a share of the variance."""
+    return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
+
+
+MIGRATIONS = ((3, _rename), (3, _settle), (7, _share))  # each with the last version that it is for
