@@ -237,9 +237,9 @@ def _filtered(_: Any, process: ModalProcess, **fields: Any) -> Filtered:
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    nothing, unknown = np.empty((0, n_nodes)), fields["unknown"].shape
+    unknown = fields["unknown"].shape
     require(unknown[1:] == (n_states, n_nodes), "unknown", f"of shape (n, {n_states}, {n_nodes})", unknown)
-    return Filtered(process, innovations=nothing, innovation_variances=nothing, **fields)
+    return Filtered(process, **fields)
 
 
 @check(Units)
