@@ -43,7 +43,12 @@ ADDED: dict[str, Json] = {
     "regressor.learnt.draws.*": {"weights": None, "levels": None},
     "regressor.estimator.parameters": {"input_kernel": None, "likelihood": "gaussian", "stacking": None},
     "regressor.estimator.fitted": {
-        **{"layout": None, "output": None, "input_recipe": None, "effects": [], "date_columns": [], "labels": None}
+        "layout": None,
+        "output": None,
+        "input_recipe": None,
+        "effects": [],
+        "date_columns": [],
+        "labels": None,
     },
     "forecaster": {"exogenous_names": None},
     "forecaster.members.*": {"unknown": None},
