@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from _large import GIGABYTE, Stopwatch, peak_memory, present_memory, watched_passes
 
-from spectralgp.operators import MomentPass, Operator
+from spectralgp.graphs.operators import MomentPass, Operator
 
 N_WORKERS = 2
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -116,7 +116,7 @@ def cluster(folder: Path, gigabytes: float | None = None) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    from spectralgp.partitioned.operator import QUIET
+    from spectralgp.graphs.partitioned.operator import QUIET
 
     limit = 0 if gigabytes is None else int(gigabytes * GIGABYTE / N_WORKERS)
     with warnings.catch_warnings(), dask.config.set(QUIET):
@@ -203,7 +203,7 @@ def moment_pass(operator: Operator, block: Any, n_moments: int) -> MomentPass:
 
 def watched_partitions() -> Stopwatch:
     """A stopwatch on the stages of a fit on a partitioned graph."""
-    from spectralgp.partitioned.operator import PartitionedOperator
+    from spectralgp.graphs.partitioned.operator import PartitionedOperator
 
     return watched_passes(PartitionedOperator)
 

@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
-from spectralgp.baselines import (
+from spectralgp.learning.baselines import (
     Filled,
     Values,
     deviations,

@@ -10,8 +10,8 @@ import numpy as np
 
 from spectralgp import Graph, PartitionedGraph
 from spectralgp._basics.arrays import on_host
-from spectralgp.operators import MomentPass
-from spectralgp.partitioned.operator import PartitionedOperator
+from spectralgp.graphs.operators import MomentPass
+from spectralgp.graphs.partitioned.operator import PartitionedOperator
 
 N_NODES, N_PARTITIONS, N_HOPS, N_COLUMNS = 20_000, 5, 4, 6
 

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
 from spectralgp import Graph, Polynomial, SpectralKernel
-from spectralgp.operators import (
+from spectralgp.graphs.operators import (
     CpuOperator,
     Operator,
     chebyshev_coefficients,
@@ -183,8 +183,8 @@ class Stopwatch:
 def watched_passes(operator: type[Operator]) -> Stopwatch:
     """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
     from spectralgp.estimators import reading
-    from spectralgp.signals import Signals
-    from spectralgp.spectra.quadrature import Density
+    from spectralgp.model.signals import Signals
+    from spectralgp.model.spectra.quadrature import Density
 
     watch = Stopwatch()
     watch.watch(reading, "read_signals", "reading the signals")
@@ -196,7 +196,7 @@ def watched_passes(operator: type[Operator]) -> Stopwatch:
 
 def watched_stages() -> Stopwatch:
     """A stopwatch on the stages of a fit on a large graph."""
-    from spectralgp.spectra import Quadrature, quadrature
+    from spectralgp.model.spectra import Quadrature, quadrature
 
     watch = watched_passes(Operator)
     watch.watch(Graph, "operator", "operator and ordering")

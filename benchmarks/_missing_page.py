@@ -16,7 +16,7 @@ from _paired import COVERAGE, OURS, Runs, advantage, average, scores
 from _real_page import losses, lost_scores, score_table, with_error
 from write_performance import command, load, machine, table, verdict
 
-from spectralgp.baselines import N_FOLDS, N_ROUNDS, PRIOR_COUNT
+from spectralgp.learning.baselines import N_FOLDS, N_ROUNDS, PRIOR_COUNT
 
 Result = dict[str, Any]
 MARK = (

@@ -26,7 +26,7 @@ from _real_data import LEFT_OUT, RULE, SETS
 from _rivals import RIVALS
 from write_performance import load, table, verdict
 
-from spectralgp.plots import COLOURS
+from spectralgp.show.plots import COLOURS
 
 Result = dict[str, Any]
 PICTURE = Path("images") / "real-data.png"

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, Stacking
-from spectralgp.baselines import FLOOR, N_FOLDS, Forecast, RidgeRegression, with_residuals
+from spectralgp.learning.baselines import FLOOR, N_FOLDS, Forecast, RidgeRegression, with_residuals
 
 Array = np.ndarray
 NEIGHBOURS = (1, 2, 3, 5, 8, 12)  # 15 training signals leave 12 in a fold

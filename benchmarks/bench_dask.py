@@ -279,7 +279,7 @@ def paper(sizes: Sizes, folder: Path) -> dict[str, Any]:
 
 
 def _probe_pass(operator: Any, block: Any, n_moments: int) -> None:
-    from spectralgp.operators import MomentPass
+    from spectralgp.graphs.operators import MomentPass
 
     MomentPass(operator, block, gram=False).extend(n_moments)
 

@@ -18,7 +18,7 @@ from _large import conditions, one_blas_thread, peak_memory, present_memory, rep
 from _reporting import print_table, save
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
-from spectralgp.fields import krylov
+from spectralgp.model.fields import krylov
 
 RUNS = ((10_000, "learnt"), (100_000, "learnt"), (1_000_000, "given"))
 BARS = {(100_000, "learnt"): 60.0, (1_000_000, "given"): 120.0}

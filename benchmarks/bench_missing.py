@@ -28,7 +28,7 @@ from _reporting import save
 from _splits import add, options, print_problem, results, run, tried, write_page
 
 from spectralgp import GraphGPRegressor
-from spectralgp.baselines import Filled, graph_neighbours, with_deviations
+from spectralgp.learning.baselines import Filled, graph_neighbours, with_deviations
 from spectralgp.scores import coverage, crps, mean_log_density, root_mean_square_error
 
 N_SEEDS, QUICK_SEEDS = 20, 2

@@ -26,10 +26,10 @@ from _reporting import least, print_table, save
 from sklearn.gaussian_process.kernels import Matern as MaternKernel
 
 from spectralgp import Graph, Polynomial, Task, decompose
-from spectralgp.fields import markov
 from spectralgp.learning.objective import Objective
-from spectralgp.states import Filter, StateSpace, Timeline, evaluate, filters, plain
-from spectralgp.time import Matern, ModalProcess, Oscillator, learn_on_graph
+from spectralgp.model.fields import markov
+from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, filters, plain
+from spectralgp.series import Matern, ModalProcess, Oscillator, learn_on_graph
 
 BARS = {
     "evaluation, 500 x 10,000, s": 0.25,

@@ -22,8 +22,8 @@ from _rivals import RIVALS, ModelForecast
 from _splits import on_one_thread, tried
 
 from spectralgp import Graph
-from spectralgp.baselines import Forecast, NoChange, NodeMeans
 from spectralgp.datasets import load_air_quality
+from spectralgp.learning.baselines import Forecast, NoChange, NodeMeans
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 Array = np.ndarray

@@ -22,9 +22,9 @@ from _in_turn import partitions
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, condition
+from spectralgp.graphs.operators import CudaOperator, chebyshev_coefficients, chebyshev_points
 from spectralgp.learning import Task, learn
-from spectralgp.operators import CudaOperator, chebyshev_coefficients, chebyshev_points
-from spectralgp.signals import read_signals
+from spectralgp.model.signals import read_signals
 
 TRUTH = Polynomial.from_coefficients([1.0, -2.2, 1.9, -0.6])
 NOISE_SHARE = 0.1

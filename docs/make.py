@@ -16,7 +16,7 @@ from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write
 from spectralgp.cli.showcase import draw, run_demo
 from spectralgp.datasets import load_fertility, load_weather
-from spectralgp.plots import plot_filled, plot_filter, plot_signal
+from spectralgp.show.plots import plot_filled, plot_filter, plot_signal
 
 IMAGES = Path(__file__).parent / "images"
 

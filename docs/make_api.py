@@ -7,8 +7,8 @@ from pathlib import Path
 
 import spectralgp
 import spectralgp.datasets
-import spectralgp.plots
 import spectralgp.scores
+import spectralgp.show.plots
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,7 @@ SECTIONS = {
     "Likelihoods": ("spectralgp", kinds_of(spectralgp.Likelihood)),
     "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),
     "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
-    "Plots": ("spectralgp.plots", [name for name in spectralgp.plots.__all__ if name.startswith("plot")]),
+    "Plots": ("spectralgp.show.plots", [name for name in spectralgp.show.plots.__all__ if name.startswith("plot")]),
     "Scores": ("spectralgp.scores", list(spectralgp.scores.__all__)),
 }
 

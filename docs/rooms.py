@@ -6,30 +6,41 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from spectralgp.plots import COLOURS
+from spectralgp.show.plots import COLOURS
 
 # floors from the ground up: what the floor is about, and its rooms in the order of the imports
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("the ground", ("_basics", "operators")),
-    ("the data", ("graphs", "partitioned", "signals")),
-    ("the model", ("spectra", "kernels", "states", "likelihoods", "fields")),
-    ("learning", ("scores", "datasets", "learning", "time", "baselines", "forecasting")),
-    ("faces", ("files", "report", "estimators", "plots")),
+    ("the ground", ("_basics", "graphs.operators")),
+    ("the data", ("graphs", "graphs.partitioned")),
+    (
+        "the model",
+        (
+            "model",
+            "model.signals",
+            "model.spectra",
+            "model.kernels",
+            "model.statespace",
+            "model.likelihoods",
+            "model.fields",
+        ),
+    ),
+    ("learning", ("scores", "datasets", "learning", "series")),
+    ("faces", ("files", "show", "show.report", "estimators", "show.plots")),
     ("programs", ("__init__", "cli", "__main__")),
 )
 # where a fit goes, and what it does there
 FIT: tuple[tuple[str, str], ...] = (
     ("estimators", "1  fit(X, Y): read what the user gave"),
     ("graphs", "2  a graph in memory,"),
-    ("partitioned", "3  or one in partitions on workers: the same verbs"),
-    ("signals", "4  Signals: centre, scale, units, holes"),
+    ("graphs.partitioned", "3  or one in partitions on workers: the same verbs"),
+    ("model.signals", "4  Signals: centre, scale, units, holes"),
     ("learning", "5  candidates: which models to try, by stages"),
-    ("spectra", "6  the spectrum that a kernel asks for"),
-    ("operators", "7  on large graphs: moments by the Laplacian"),
-    ("kernels", "8  gamma = g², eta = h², constraints; K of the inputs"),
-    ("fields", "9  D = kappa gamma + eta + sigma²; log likelihood and gradient"),
+    ("model.spectra", "6  the spectrum that a kernel asks for"),
+    ("graphs.operators", "7  on large graphs: moments by the Laplacian"),
+    ("model.kernels", "8  gamma = g², eta = h², constraints; K of the inputs"),
+    ("model.fields", "9  D = kappa gamma + eta + sigma²; log likelihood and gradient"),
     ("learning", "10  folds, draws, weights of several models"),
-    ("fields", "11  condition on all signals: what predict asks"),
+    ("model.fields", "11  condition on all signals: what predict asks"),
 )
 WIDTH, HEIGHT, GAP = 10.0, 0.8, 0.4
 

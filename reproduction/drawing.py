@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reproduction.store import write_bytes
-from spectralgp.plots import COLOURS as PALETTE
+from spectralgp.show.plots import COLOURS as PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

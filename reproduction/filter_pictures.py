@@ -21,7 +21,7 @@ from reproduction.experiments import BY_ALGORITHM_1, SHOWN, Truth
 from reproduction.jobs import JOINT, NOISE_KNOWN
 from reproduction.results import FAILED_NATS, Filters, Fit
 from spectralgp import Polynomial
-from spectralgp.plots import LINE_STYLES
+from spectralgp.show.plots import LINE_STYLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from reproduction.experiments import BASELINES, BY_ALGORITHM_1, POLYNOMIALS
 from reproduction.published import TABLE_1
 from reproduction.results import Finished, Predictions
 from spectralgp import Graph, Polynomial
-from spectralgp.plots import plot_signal
+from spectralgp.show.plots import plot_signal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

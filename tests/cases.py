@@ -10,7 +10,7 @@ import numpy as np
 
 import oracle
 from spectralgp.graphs import Graph
-from spectralgp.kernels import (
+from spectralgp.model.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -24,7 +24,7 @@ from spectralgp.kernels import (
     RegularizedLaplacian,
     Response,
 )
-from spectralgp.spectra import ExactSpectrum, decompose
+from spectralgp.model.spectra import ExactSpectrum, decompose
 
 WEIGHTS = {
     "random": oracle.random_weights(7, seed=0),

@@ -17,7 +17,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
-from spectralgp.partitioned.operator import QUIET
+from spectralgp.graphs.partitioned.operator import QUIET
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spectralgp.fields.factors import Left, PowersOfEigenvalues, Rows
-from spectralgp.kernels.inputs import NewInputs
+from spectralgp.model.fields.factors import Left, PowersOfEigenvalues, Rows
+from spectralgp.model.kernels.inputs import NewInputs
 
 Array = np.ndarray
 

@@ -21,12 +21,12 @@ from matplotlib.patches import Rectangle
 from sklearn.base import BaseEstimator
 
 from spectralgp import Graph, Polynomial, decompose, plots
-from spectralgp.forecasting.backtests import Backtest
-from spectralgp.report import figures
-from spectralgp.report.numbers import Bands, Filled, LearntFilter, Numbers, Predictions
-from spectralgp.report.series import Curve, SeriesNumbers
-from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import calibration_of
+from spectralgp.series.backtests import Backtest
+from spectralgp.show.report import figures
+from spectralgp.show.report.numbers import Bands, Filled, LearntFilter, Numbers, Predictions
+from spectralgp.show.report.series import Curve, SeriesNumbers
+from spectralgp.show.report.shapes import Modes, shape_of
 
 KEPT = Path(__file__).parent / "data" / "looks.json"
 NAN = np.nan

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spectralgp.datasets import draw_filtered_signals, sensor_graph
-from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task, learn
-from spectralgp.spectra import decompose
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.spectra import decompose
 
 # true coefficients, and the degree that is to recover them (the paper's section 6.1)
 FILTERS = {

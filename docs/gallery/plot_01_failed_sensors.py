@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_air_quality
-from spectralgp.plots import plot_filled, plot_signal
+from spectralgp.show.plots import plot_filled, plot_signal
 
 data = load_air_quality()
 measured = np.log(data.concentrations[:60])

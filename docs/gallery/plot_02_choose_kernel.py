@@ -16,7 +16,7 @@ import numpy as np
 
 from spectralgp import Diffusion, GraphGPRegressor, Identity, Polynomial, RegularizedLaplacian
 from spectralgp.datasets import load_us_income
-from spectralgp.plots import plot_filter
+from spectralgp.show.plots import plot_filter
 
 data = load_us_income()
 changes = 100 * np.diff(data.relative_incomes, axis=0)[30:60]  # per cent

@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_air_quality, load_us_income
-from spectralgp.plots import plot_filter, plot_prediction
+from spectralgp.show.plots import plot_filter, plot_prediction
 
 data = load_air_quality()
 signals = np.log(data.concentrations[:120])

@@ -14,8 +14,8 @@ import numpy as np
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_air_quality
-from spectralgp.plots import plot_calibration
 from spectralgp.scores import coverage
+from spectralgp.show.plots import plot_calibration
 
 data = load_air_quality()
 measured = np.log(data.concentrations[:60])

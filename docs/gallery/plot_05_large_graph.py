@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
-from spectralgp.plots import plot_signal
+from spectralgp.show.plots import plot_signal
 
 rng = np.random.default_rng(0)
 points = rng.random((20_000, 2))

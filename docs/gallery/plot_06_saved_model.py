@@ -17,7 +17,7 @@ import numpy as np
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_fertility
-from spectralgp.plots import plot_filter, plot_signal
+from spectralgp.show.plots import plot_filter, plot_signal
 
 data = load_fertility()
 model = GraphGPRegressor(data.graph, Polynomial(2)).fit(data.years[:, None], data.rates)

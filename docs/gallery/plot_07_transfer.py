@@ -14,7 +14,7 @@ import numpy as np
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_air_quality
-from spectralgp.plots import plot_signal
+from spectralgp.show.plots import plot_signal
 
 data = load_air_quality()
 signals = np.log(data.concentrations[:60])

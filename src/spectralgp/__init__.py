@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spectralgp.estimators import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
-    from spectralgp.fields import (
+    from spectralgp.graphs import Graph, as_graph
+    from spectralgp.graphs.partitioned import PartitionedGraph
+    from spectralgp.learning import Lagrangian, Sqp, Stacking, Task, learn
+    from spectralgp.model.fields import (
         GraphGP,
         condition,
         condition_shrunk,
@@ -17,8 +20,7 @@ if TYPE_CHECKING:
         leave_one_out,
         log_marginal_likelihood,
     )
-    from spectralgp.graphs import Graph, as_graph
-    from spectralgp.kernels import (
+    from spectralgp.model.kernels import (
         Cosine,
         Diffusion,
         GlobalFilter,
@@ -34,11 +36,17 @@ if TYPE_CHECKING:
         SpectralKernel,
         WithResidual,
     )
-    from spectralgp.learning import Lagrangian, Sqp, Stacking, Task, learn
-    from spectralgp.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
-    from spectralgp.partitioned import PartitionedGraph
-    from spectralgp.signals import Signals, read_signals
-    from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
+    from spectralgp.model.likelihoods import (
+        Bernoulli,
+        Binomial,
+        Gaussian,
+        Likelihood,
+        NegativeBinomial,
+        Poisson,
+        StudentT,
+    )
+    from spectralgp.model.signals import Signals, read_signals
+    from spectralgp.model.spectra import Chebyshev, Exact, Spectrum, decompose
 
 __version__ = "0.1.0"
 
@@ -91,11 +99,18 @@ __all__ = [
 ]
 
 
-_ROOMS = {  # where names are found
+_HOMES = {  # where names are found
     "estimators": ("GraphGPClassifier", "GraphGPForecaster", "GraphGPRegressor", "load"),
-    "fields": ("GraphGP", "condition", "condition_shrunk", "graph_gp", "leave_one_out", "log_marginal_likelihood"),
+    "model.fields": (
+        "GraphGP",
+        "condition",
+        "condition_shrunk",
+        "graph_gp",
+        "leave_one_out",
+        "log_marginal_likelihood",
+    ),
     "graphs": ("Graph", "as_graph"),
-    "kernels": (
+    "model.kernels": (
         "Cosine",
         "Diffusion",
         "GlobalFilter",
@@ -112,20 +127,20 @@ _ROOMS = {  # where names are found
         "WithResidual",
     ),
     "learning": ("Lagrangian", "Sqp", "Stacking", "Task", "learn"),
-    "likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
-    "partitioned": ("PartitionedGraph",),
-    "signals": ("Signals", "read_signals"),
-    "spectra": ("Chebyshev", "Exact", "Spectrum", "decompose"),
+    "model.likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
+    "graphs.partitioned": ("PartitionedGraph",),
+    "model.signals": ("Signals", "read_signals"),
+    "model.spectra": ("Chebyshev", "Exact", "Spectrum", "decompose"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name, or a room, when it is asked for."""
-    for room, names in _ROOMS.items():
+    """Import a name, or a package, when it is asked for."""
+    for home, names in _HOMES.items():
         if name in names:
-            if room == "estimators":  # from deep inside the package the same import takes 0.2 s longer
+            if home == "estimators":  # from deep inside the package the same import takes 0.2 s longer
                 import sklearn.gaussian_process  # noqa: F401
-            found = getattr(import_module(f"{__name__}.{room}"), name)
+            found = getattr(import_module(f"{__name__}.{home}"), name)
             globals()[name] = found
             return found
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:

@@ -27,7 +27,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, as_positive, as_real_array, without_mask
 from spectralgp._basics.tables import as_table, frame_names, match_columns
-from spectralgp.likelihoods.base import BESIDE
+from spectralgp.model.likelihoods.base import BESIDE
 
 __all__ = [
     "coverage",
@@ -87,7 +87,7 @@ def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     """Probability integral transform: the predicted probability of a value below the observed one.
 
-    Uniform on [0, 1] if the predictions are calibrated; `spectralgp.plots.plot_calibration` draws it.
+    Uniform on [0, 1] if the predictions are calibrated; `spectralgp.show.plots.plot_calibration` draws it.
     """
     values, centres, spreads = _checked(observed, mean, std)
     return ndtr((values - centres) / spreads)

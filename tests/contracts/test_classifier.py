@@ -17,8 +17,8 @@ import oracle
 import spectralgp
 from spectralgp import Chebyshev, Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
-from spectralgp.fields.classes import given_labels
 from spectralgp.files.container import read_file, write_file
+from spectralgp.model.fields.classes import given_labels
 
 KARATE = networkx.karate_club_graph()
 CLUBS = np.array([KARATE.nodes[node]["club"] for node in KARATE])

@@ -18,8 +18,8 @@ from spectralgp.datasets import sensor_graph
 from spectralgp.learning import Task, fitting
 from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.folds import Folds
-from spectralgp.signals import read_signals
-from spectralgp.signals.levels import relative_scales
+from spectralgp.model.signals import read_signals
+from spectralgp.model.signals.levels import relative_scales
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 N_NODES = 20

@@ -23,10 +23,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import oracle
-import spectralgp.spectra
+import spectralgp.model.spectra
 from spectralgp import GraphGPRegressor, Stacking
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Identity, Polynomial
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 
 WEIGHTS = oracle.random_weights(6, seed=4)
 RNG = np.random.default_rng(0)
@@ -105,13 +105,13 @@ def test_the_array_api_check_passes_in_a_process_that_allows_it():
 def decompositions(monkeypatch):
     """Sizes of the Laplacians decomposed while a test runs."""
     sizes = []
-    original = spectralgp.spectra.exact.eigh
+    original = spectralgp.model.spectra.exact.eigh
 
     def counted(laplacian, **options):
         sizes.append(len(laplacian))
         return original(laplacian, **options)
 
-    monkeypatch.setattr(spectralgp.spectra.exact, "eigh", counted)
+    monkeypatch.setattr(spectralgp.model.spectra.exact, "eigh", counted)
     return sizes
 
 

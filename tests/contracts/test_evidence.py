@@ -8,10 +8,10 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_covariance
-from spectralgp.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
-from spectralgp.kernels import Polynomial
-from spectralgp.signals import read_signals
-from spectralgp.spectra import modes_of
+from spectralgp.model.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import modes_of
 from tolerances import FORMULA, GRADIENT, SMALL_NOISE
 
 N_SIGNALS = 5

@@ -15,10 +15,10 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Poisson, Polynomial, Task, decompose, graph_gp, load
-from spectralgp.fields import ObservedBy
-from spectralgp.kernels import WithResidual
 from spectralgp.learning.draws import HyperparameterPosterior, _Laplace
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import ObservedBy
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.signals import read_signals
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 RING = Graph.from_edges([(node, (node + 1) % 6) for node in range(6)])

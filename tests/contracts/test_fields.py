@@ -12,12 +12,12 @@ from sklearn.gaussian_process.kernels import Matern
 import oracle
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
-from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
-from spectralgp.fields import seen as seeing
-from spectralgp.fields.factors import Blocks
-from spectralgp.kernels import LocalAverage, WithResidual
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Exact
+from spectralgp.model.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
+from spectralgp.model.fields import seen as seeing
+from spectralgp.model.fields.factors import Blocks
+from spectralgp.model.kernels import LocalAverage, WithResidual
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Exact
 from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES, N_NEW = 6, 5, 3

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, decompose, load
-from spectralgp.forecasting.model import innovations, joined
-from spectralgp.time import Matern, Oscillator
+from spectralgp.series import Matern, Oscillator
+from spectralgp.series.model import innovations, joined
 
 N_NODES, N_STEPS = 6, 220
 NAMES = list("abcdef")
@@ -329,8 +329,8 @@ def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
 def test_models_of_long_series_are_compared_by_fewer_rows_and_the_summary_says_so(monkeypatch):
     whole = GraphGPForecaster(NAMED).fit(TABLE)
     assert "compared" not in whole.summary()
-    monkeypatch.setattr("spectralgp.forecasting.model.FEWEST_COMPARED", 100)
-    monkeypatch.setattr("spectralgp.forecasting.model.COMPARED_VALUES", 1)
+    monkeypatch.setattr("spectralgp.series.model.FEWEST_COMPARED", 100)
+    monkeypatch.setattr("spectralgp.series.model.COMPARED_VALUES", 1)
     bounded = GraphGPForecaster(NAMED).fit(TABLE)
     assert "models that are compared are learnt from 100 of these" in bounded.summary()
     assert np.all(bounded.backtest_.rmse["model"] < 1.1 * whole.backtest_.rmse["model"])

@@ -14,7 +14,8 @@ import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
-from spectralgp.kernels import (
+from spectralgp.learning import Stacking, Task, learn
+from spectralgp.model.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -29,7 +30,6 @@ from spectralgp.kernels import (
     SpectralKernel,
     WithResidual,
 )
-from spectralgp.learning import Stacking, Task, learn
 from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
 
 every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_GRAPHS)

@@ -23,13 +23,13 @@ from spectralgp import (
     condition_shrunk,
     graph_gp,
 )
-from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
-from spectralgp.fields import posterior as posteriors
-from spectralgp.fields import seen as seeing
-from spectralgp.kernels import WithResidual
 from spectralgp.learning.expectations import CompletedHoles
 from spectralgp.learning.missing import objective_of
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
+from spectralgp.model.fields import posterior as posteriors
+from spectralgp.model.fields import seen as seeing
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES, N_NEW = 8, 7, 3

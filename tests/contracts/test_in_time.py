@@ -19,10 +19,10 @@ from spectralgp import (
     leave_one_out,
     load,
 )
-from spectralgp.fields import Inputs, InTime, markov
-from spectralgp.fields import posterior as posterior_module
-from spectralgp.kernels import as_input_kernel
 from spectralgp.learning.objective import Objective
+from spectralgp.model.fields import Inputs, InTime, markov
+from spectralgp.model.fields import posterior as posterior_module
+from spectralgp.model.kernels import as_input_kernel
 
 SAME = 1e-9  # of the issue
 N_NODES = 7

@@ -23,14 +23,14 @@ from cases import LARGE_FILTERS, Columns, LargeCase
 from spectralgp import Chebyshev, Exact, GraphGPRegressor, Sqp, Stacking
 from spectralgp._basics.progress import telling
 from spectralgp.estimators import reading
-from spectralgp.fields import Mixture
 from spectralgp.graphs import Graph
-from spectralgp.kernels import LocalAverage, Polynomial, PseudoInverse
-from spectralgp.operators import CpuOperator
-from spectralgp.plots import plot_filter
-from spectralgp.signals import Signals
-from spectralgp.spectra import ExactSpectrum, Quadrature
-from spectralgp.spectra.quadrature import Density
+from spectralgp.graphs.operators import CpuOperator
+from spectralgp.model.fields import Mixture
+from spectralgp.model.kernels import LocalAverage, Polynomial, PseudoInverse
+from spectralgp.model.signals import Signals
+from spectralgp.model.spectra import ExactSpectrum, Quadrature
+from spectralgp.model.spectra.quadrature import Density
+from spectralgp.show.plots import plot_filter
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -484,7 +484,7 @@ def test_too_little_memory_says_how_much_and_what_to_reduce(monkeypatch):
         regressor(spectrum="chebyshev").fit(X, Y.astype(np.float32))
     with pytest.raises(MemoryError, match=r"about 0\.15 GB for 100001 moments of 8 by 8 signals.*max_moments"):
         regressor(spectrum=Chebyshev(n_moments=100_001, max_moments=100_001)).fit(X, Y)
-    monkeypatch.setattr("spectralgp.spectra.exact.eigh", full)
+    monkeypatch.setattr("spectralgp.model.spectra.exact.eigh", full)
     graph = Graph(GRAPH.weights)
     with pytest.raises(
         MemoryError, match=r"0\.0022 GB for the exact spectrum of 300 nodes; got less\. Use spectrum='ch"

@@ -11,13 +11,13 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import KERNELS, LARGE_CASES, LARGE_FILTERS, LargeCase
-from spectralgp.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Independent, LocalAverage, Polynomial, PseudoInverse
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, Errors, Exact
+from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
+from spectralgp.model.kernels import Diffusion, Independent, LocalAverage, Polynomial, PseudoInverse
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Chebyshev, Errors, Exact
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 EXACTLY = Chebyshev(n_moments=257, n_probes="exact")

@@ -13,11 +13,11 @@ import oracle
 import spectralgp
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
-from spectralgp.fields import ObservedBy, find_sites
-from spectralgp.fields.curvatures import Probed
 from spectralgp.learning import Task
 from spectralgp.learning.expectations import LatentSignals
-from spectralgp.likelihoods import Bernoulli, Poisson, StudentT
+from spectralgp.model.fields import ObservedBy, find_sites
+from spectralgp.model.fields.curvatures import Probed
+from spectralgp.model.likelihoods import Bernoulli, Poisson, StudentT
 
 N_NODES = 300
 POINTS = np.random.default_rng(0).random((N_NODES, 2))

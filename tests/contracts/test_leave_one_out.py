@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
-from spectralgp.fields import condition, graph_gp, leave_one_out
+from spectralgp.model.fields import condition, graph_gp, leave_one_out
 from tolerances import FORMULA, SMALL_NOISE
 
 N_SIGNALS = 4

@@ -9,7 +9,7 @@ from scipy.stats import binom, kstest, nbinom, norm, poisson
 from scipy.stats import t as student
 
 from oracle import derivative, relative_error
-from spectralgp.likelihoods import (
+from spectralgp.model.likelihoods import (
     NAMED,
     Bernoulli,
     Binomial,
@@ -20,7 +20,7 @@ from spectralgp.likelihoods import (
     StudentT,
     as_likelihood,
 )
-from spectralgp.likelihoods.base import quantile_of
+from spectralgp.model.likelihoods.base import quantile_of
 from tolerances import FORMULA, GRADIENT
 
 QUADRATURE = 1e-6  # of twenty points, for latent signals of which the standard deviation is 0.6

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import oracle
 from spectralgp import Graph, GraphGPRegressor, load
-from spectralgp.fields import Logarithms
+from spectralgp.model.fields import Logarithms
 from spectralgp.scores import crps_scorer
 from tolerances import FORMULA
 

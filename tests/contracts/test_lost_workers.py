@@ -15,7 +15,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
-from spectralgp.operators import MomentPass
+from spectralgp.graphs.operators import MomentPass
 from tolerances import ROUND_TRIP
 
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129
@@ -132,7 +132,7 @@ def test_a_fit_survives_the_loss_of_a_worker(parted, signals):
 
 def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
     """Dask would wait for them for ever."""
-    monkeypatch.setattr("spectralgp.partitioned.operator.PATIENCE", 1.0)
+    monkeypatch.setattr("spectralgp.graphs.partitioned.operator.PATIENCE", 1.0)
     with machines(1) as (own, client):
         operator = parted.operator("normalized", signals)
         block = operator.load(signals)

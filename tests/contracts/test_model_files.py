@@ -38,7 +38,6 @@ from spectralgp import (
     Stacking,
     kernels,
 )
-from spectralgp.fields import GraphGP, Shrinkage
 from spectralgp.files import estimators as estimators_module
 from spectralgp.files import models as models_module
 from spectralgp.files import schema
@@ -46,15 +45,16 @@ from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, series_of
 from spectralgp.files.models import Reading, made
 from spectralgp.files.schema import MAKERS, RECORDS, array
-from spectralgp.forecasting.mean import Mean
-from spectralgp.forecasting.times import Calendar
-from spectralgp.kernels import InputRecipe
-from spectralgp.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import Tried
-from spectralgp.spectra import Exact
-from spectralgp.time import Matern, ModalProcess, Oscillator
-from spectralgp.time.learning import Dynamics
+from spectralgp.model.fields import GraphGP, Shrinkage
+from spectralgp.model.kernels import InputRecipe
+from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
+from spectralgp.model.spectra import Exact
+from spectralgp.series import Matern, ModalProcess, Oscillator
+from spectralgp.series.learning import Dynamics
+from spectralgp.series.mean import Mean
+from spectralgp.series.times import Calendar
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas

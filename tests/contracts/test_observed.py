@@ -14,9 +14,9 @@ from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
 from spectralgp.estimators.observing import Coefficients
-from spectralgp.fields import ObservedBy, condition_latent, latent, sites
-from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import ObservedBy, condition_latent, latent, sites
+from spectralgp.model.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
+from spectralgp.model.signals import read_signals
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
 
@@ -55,7 +55,7 @@ def fitted():
 def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likelihood):
     inputs, latent, _, rng = data()
     beside = {"trials": 5} if likelihood == "binomial" else {}
-    draw = spectralgp.likelihoods.as_likelihood(likelihood).started(1.0)
+    draw = spectralgp.model.likelihoods.as_likelihood(likelihood).started(1.0)
     latent = 3 * latent if likelihood == "bernoulli" else latent  # else so few bits say nothing
     values = draw.draw(latent, np.full(latent.shape, float(beside.get("trials", 1))), rng)
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood).fit(inputs, values, **beside)
@@ -196,7 +196,7 @@ def test_leaving_out_is_deleting(fitted):
     posterior = fitted.posterior_
     kept = np.where(np.arange(N_SIGNALS)[:, None] == row, np.nan, values)
     observations = posterior.observed_by.observations(kept)
-    without = spectralgp.fields.find_sites(posterior.sites.covariance, observations)
+    without = spectralgp.model.fields.find_sites(posterior.sites.covariance, observations)
     law = without.mean[row], without.variance[row], exposure[row]
     # sites of the others stay as they are, and fixed effects too: near, not the same
     assert np.max(np.abs(left.mean[row] / Poisson().mean(*law) - 1)) < 0.1

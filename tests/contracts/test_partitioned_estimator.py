@@ -26,8 +26,8 @@ from spectralgp import (
     Polynomial,
     Stacking,
 )
-from spectralgp.operators import MomentPass
-from spectralgp.partitioned.operator import current_client
+from spectralgp.graphs.operators import MomentPass
+from spectralgp.graphs.partitioned.operator import current_client
 
 pytestmark = pytest.mark.slow  # on workers; what the estimator asks of partitions is in test_partitioned_operator.py
 

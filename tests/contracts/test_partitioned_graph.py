@@ -22,11 +22,11 @@ from sklearn.base import clone
 from spectralgp import Graph, decompose
 from spectralgp._basics.progress import telling
 from spectralgp.graphs import GraphBase
+from spectralgp.graphs.partitioned import PartitionedGraph, building, partitioning, sources
+from spectralgp.graphs.partitioned import rows as built_rows
+from spectralgp.graphs.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
+from spectralgp.graphs.partitioned.partitioning import curve_order, hilbert_index
 from spectralgp.graphs.points import usual_bandwidth
-from spectralgp.partitioned import PartitionedGraph, building, partitioning, sources
-from spectralgp.partitioned import rows as built_rows
-from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
-from spectralgp.partitioned.partitioning import curve_order, hilbert_index
 
 PARTITIONERS = ["hilbert", "metis", "rcm", "contiguous", "given"]
 
@@ -170,7 +170,7 @@ def test_auto_cuts_by_coordinates_where_there_are_any(tmp_path, monkeypatch):
     assert PartitionedGraph.from_graph(graph, 2, tmp_path / "a").partitioner == "hilbert"
     bare = Graph(graph.weights)
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "b").partitioner == "metis"
-    monkeypatch.setattr("spectralgp.partitioned.partitioning.find_spec", lambda name: None)
+    monkeypatch.setattr("spectralgp.graphs.partitioned.partitioning.find_spec", lambda name: None)
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "c").partitioner == "rcm"
 
 
@@ -1052,7 +1052,7 @@ import sys
 import time
 import numpy as np
 from spectralgp import Graph, PartitionedGraph
-from spectralgp.partitioned import building
+from spectralgp.graphs.partitioned import building
 
 points = np.random.default_rng(int(sys.argv[1])).random((400, 2))
 graph = Graph.from_points(points, n_neighbors=5)

@@ -12,7 +12,7 @@ from clusters import cluster
 
 from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
-from spectralgp.operators import MomentPass
+from spectralgp.graphs.operators import MomentPass
 from tolerances import EXACT, SINGLE
 
 N_NODES, N_COLUMNS = 700, 4
@@ -274,7 +274,7 @@ def test_a_damaged_folder_is_told_from_a_wrong_computation(tmp_path, name, chang
 
 
 def test_without_numba_partitions_are_computed_by_scipy(parted, monkeypatch):
-    from spectralgp.partitioned import local
+    from spectralgp.graphs.partitioned import local
 
     whole, parts = GRAPH.operator("combinatorial", SIGNALS), parted.operator("combinatorial", SIGNALS)
     expected = MomentPass(whole, whole.load(SIGNALS), gram=True)

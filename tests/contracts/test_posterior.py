@@ -8,8 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
-from spectralgp.fields import condition, condition_shrunk, graph_gp, leave_one_out
-from spectralgp.kernels import Diffusion
+from spectralgp.model.fields import condition, condition_shrunk, graph_gp, leave_one_out
+from spectralgp.model.kernels import Diffusion
 from tolerances import EXACT, FORMULA, SMALL_NOISE
 
 N_SIGNALS, N_INPUTS = 5, 3

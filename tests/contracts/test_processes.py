@@ -99,7 +99,7 @@ def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     printed = run(
         """
         from numba.core.caching import NullCache
-        from spectralgp.operators import loops
+        from spectralgp.graphs.operators import loops
         compiled = (loops.step, loops.step_sums)
         print(all(isinstance(loop._cache, NullCache) for loop in compiled))
         """,
@@ -107,7 +107,7 @@ def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     )
     assert printed.split() == ["True"]
     assert (
-        run("from spectralgp.operators import loops; print(type(loops.step._cache).__name__)").strip()
+        run("from spectralgp.graphs.operators import loops; print(type(loops.step._cache).__name__)").strip()
         == "FunctionCache"
     )
 
@@ -132,7 +132,7 @@ def test_without_numba_the_graph_is_computed_by_scipy():
         import sys, warnings
         sys.modules["numba"] = None
         from importlib.machinery import PathFinder
-        import spectralgp.operators.choose as choose
+        import spectralgp.graphs.operators.choose as choose
         choose.find_spec = lambda name: None if name == "numba" else PathFinder.find_spec(name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial
-from spectralgp.time import Matern
+from spectralgp.series import Matern
 
 CHROMIUM = Path("/usr/bin/chromium")
 NASTY = "<script>alert(1)</script>"

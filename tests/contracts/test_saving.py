@@ -42,11 +42,11 @@ from spectralgp import (
     Stacking,
     WithResidual,
 )
-from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
 from spectralgp.files.migrations import _bounds_of
-from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
+from spectralgp.model.fields import shrinkage
+from spectralgp.model.kernels import InputRecipe
 from strategies import graphs
 from tolerances import OTHER_MACHINE
 from version_files import averaged_counts, predicted
@@ -366,8 +366,8 @@ def test_nothing_is_decomposed_or_learnt_when_a_model_is_loaded(tmp_path, monkey
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed anew")
 
-    monkeypatch.setattr("spectralgp.spectra.exact.eigh", never)
-    monkeypatch.setattr("spectralgp.operators.base.Operator.largest_eigenvalue", never)
+    monkeypatch.setattr("spectralgp.model.spectra.exact.eigh", never)
+    monkeypatch.setattr("spectralgp.graphs.operators.base.Operator.largest_eigenvalue", never)
     monkeypatch.setattr("spectralgp.learning.sqp.Sqp.fit", never)
     assert same(spectralgp.load(tmp_path / "exact.sgp").predict(NEW), exact.predict(NEW))
     again = spectralgp.load(tmp_path / "large.sgp")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spectralgp import Graph, GraphGPForecaster
-from spectralgp.forecasting import model as series_model
-from spectralgp.states import Matern
+from spectralgp.model.statespace import Matern
+from spectralgp.series import model as series_model
 
 N_NODES, N_LEARNT = 5, 60
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])

@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp.fields import EffectPrior, ObservedBy, Sites, find_sites, sites
-from spectralgp.fields import curvatures as tables
-from spectralgp.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
+from spectralgp.model.fields import EffectPrior, ObservedBy, Sites, find_sites, sites
+from spectralgp.model.fields import curvatures as tables
+from spectralgp.model.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
 N_DRAWS = 40_000

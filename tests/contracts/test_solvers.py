@@ -14,12 +14,12 @@ from cases import GRAPHS, WEIGHTS
 from spectralgp import GraphGPRegressor
 from spectralgp.datasets import sensor_graph
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
 from spectralgp.learning import lagrangian as lagrangian_module
 from spectralgp.learning import sqp as sqp_module
 from spectralgp.learning.objective import Objective
-from spectralgp.spectra import Chebyshev, Exact, ExactSpectrum, decompose
+from spectralgp.model.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
+from spectralgp.model.spectra import Chebyshev, Exact, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 
 N_SIGNALS = 8

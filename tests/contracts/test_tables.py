@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp._basics.tables import as_table
-from spectralgp.plots import plot_filled, plot_signal
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer, pit
+from spectralgp.show.plots import plot_filled, plot_signal
 
 NAMES = list("abcde")
 PLACES = [[0, 0], [1, 0], [2, 1], [3, 0], [4, 1]]

@@ -11,13 +11,13 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from spectralgp.fields import condition, graph_gp, leave_one_out
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
-from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.signals import Units, read_signals
-from spectralgp.spectra import Chebyshev, Exact, SpectralSignals
+from spectralgp.model.fields import condition, graph_gp, leave_one_out
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
+from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.model.signals import Units, read_signals
+from spectralgp.model.spectra import Chebyshev, Exact, SpectralSignals
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(7, seed=0)

@@ -11,13 +11,13 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
-from spectralgp.fields import Changes, Mixture, Transformation, leave_one_out
-from spectralgp.kernels import WithResidual
 from spectralgp.learning import Candidate, Stacking, Task
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.folds import Folds
 from spectralgp.learning.sqp import Sqp
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import Changes, Mixture, Transformation, leave_one_out
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.signals import read_signals
 from tolerances import EXACT, FORMULA
 
 N_SIGNALS, N_NODES, N_NEW, FACTOR = 9, 5, 3, 2.5

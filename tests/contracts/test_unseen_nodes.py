@@ -18,7 +18,7 @@ from spectralgp import (
     graph_gp,
     load,
 )
-from spectralgp.signals import read_signals
+from spectralgp.model.signals import read_signals
 from tolerances import EXACT, FORMULA, MASKED, QUADRATURE
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas

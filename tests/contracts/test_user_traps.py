@@ -33,7 +33,7 @@ from spectralgp import (
     Task,
     learn,
 )
-from spectralgp.kernels import LocalAverage
+from spectralgp.model.kernels import LocalAverage
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -550,7 +550,7 @@ def test_kernels_add():
 
 
 def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
-    monkeypatch.setattr("spectralgp.spectra.exact.eigh", None)
+    monkeypatch.setattr("spectralgp.model.spectra.exact.eigh", None)
     rng = np.random.default_rng(0)
     signals = rng.standard_normal((10, 5000))
     paper = {"graph": None, "kernel": Identity()}

@@ -15,10 +15,10 @@ from sklearn.model_selection import KFold, cross_val_score, cross_validate
 
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Likelihood, Polynomial
-from spectralgp.fields.field import MixedField
-from spectralgp.kernels import SpectralKernel
+from spectralgp.model.fields.field import MixedField
+from spectralgp.model.kernels import SpectralKernel
+from spectralgp.model.signals import read_signals
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer
-from spectralgp.signals import read_signals
 from tolerances import EXACT, OPTIMUM
 
 RING = Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])

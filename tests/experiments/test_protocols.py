@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracle
 from spectralgp import GraphGPRegressor, Sqp, decompose
-from spectralgp.kernels import (
+from spectralgp.learning import Lagrangian, Limits, Outcome
+from spectralgp.model.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -24,7 +25,6 @@ from spectralgp.kernels import (
     RandomWalk,
     RegularizedLaplacian,
 )
-from spectralgp.learning import Lagrangian, Limits, Outcome
 from tolerances import CONVERGED, PUBLISHED, PUBLISHED_EVIDENCE, SAME_EVIDENCE
 
 pytestmark = pytest.mark.slow  # a hundred fits to numbers that were published

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from spectralgp import GraphGPRegressor
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Polynomial
 from spectralgp.learning import Task, hyperparameter_draws, learn
+from spectralgp.model.kernels import Diffusion, Polynomial
 from strategies import adjacencies
 from tolerances import OPTIMUM
 

@@ -9,9 +9,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import KERNELS, node_covariance
-from spectralgp.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.graphs import Graph
-from spectralgp.spectra import decompose
+from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
+from spectralgp.model.spectra import decompose
 from strategies import adjacencies
 from tolerances import DIFFERENCE, EXACT, FORMULA, SMALL_NOISE
 

@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
-from spectralgp.fields import condition, graph_gp
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Polynomial
+from spectralgp.graphs.operators import chebyshev_coefficients
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
-from spectralgp.operators import chebyshev_coefficients
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, Exact, decompose
+from spectralgp.model.fields import condition, graph_gp
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Chebyshev, Exact, decompose
 from strategies import graphs, graphs_and_permutations
 from tolerances import EXACT, FORMULA, QUADRATURE
 

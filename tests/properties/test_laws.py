@@ -20,12 +20,12 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 import spectralgp
 from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
-from spectralgp.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
-from spectralgp.fields.seen import ALWAYS_EXACT
-from spectralgp.kernels import WithResidual
-from spectralgp.kernels.carry import CarryColumns, CarryFilter
-from spectralgp.signals import read_in, read_signals
-from spectralgp.spectra import Exact
+from spectralgp.model.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
+from spectralgp.model.fields.seen import ALWAYS_EXACT
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.model.signals import read_in, read_signals
+from spectralgp.model.spectra import Exact
 from strategies import adjacencies
 from tolerances import EXACT, FORMULA, ITERATIVE, MASKED, OPTIMUM, STANDARD_ERRORS
 

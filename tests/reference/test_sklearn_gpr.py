@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Ration
 
 import oracle
 from spectralgp import GraphGPRegressor, log_marginal_likelihood
-from spectralgp.fields import graph_gp
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Identity
+from spectralgp.model.fields import graph_gp
+from spectralgp.model.kernels import Identity
 from tolerances import FORMULA, OPTIMUM
 
 N_SIGNALS, N_NODES = 14, 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spectralgp.partitioned import local
+from spectralgp.graphs.partitioned import local
 from tolerances import EXACT
 
 MODULES = ("_dask", "_dask_page", "_in_turn", "write_performance", "bench_dask")

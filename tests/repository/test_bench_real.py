@@ -159,7 +159,7 @@ def closed_form_ridge(inputs, signals, test_inputs):
 
 @pytest.mark.parametrize("rival", ["ridge", "ridge-lw"])
 def test_ridge_and_its_residual_covariance_by_their_formulas(bench, tiny, monkeypatch, rival):
-    monkeypatch.setattr("spectralgp.baselines.PENALTIES", np.array([1.0]))
+    monkeypatch.setattr("spectralgp.learning.baselines.PENALTIES", np.array([1.0]))
     found = bench["bench_real"].score(tiny, 16, 1, rival)
     train, test = bench["_real_data"].split(24, 16, 1)
     X, Y, observed = tiny.inputs[train], tiny.signals[train], tiny.signals[test]

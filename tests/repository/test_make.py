@@ -14,7 +14,7 @@ from spectralgp.cli.showcase import METHODS, made_outages
 from tolerances import FORMULA
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = runpy.run_path(str(ROOT / "tests" / "unit" / "test_architecture.py"))["ROOMS"]
+PARTS = runpy.run_path(str(ROOT / "tests" / "unit" / "test_architecture.py"))["PARTS"]
 
 
 def made():
@@ -28,14 +28,14 @@ def made():
 
 def test_the_picture_of_the_architecture_has_every_room_in_its_order():
     floors = made()["rooms_picture"].__globals__["FLOORS"]
-    assert [room for _, rooms in floors for room in rooms] == ROOMS
+    assert [room for _, rooms in floors for room in rooms] == PARTS
     figure = made()["rooms_picture"]()
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert {room for room in ROOMS if room != "__init__"} <= set(texts)
+    assert {room for room in PARTS if room != "__init__"} <= set(texts)
     table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     listed = {name.rstrip("/") for row in rows for name in re.findall(r"`([\w/]+)`", row.split("|")[1])}
-    assert set(ROOMS) <= listed
+    assert set(PARTS) <= listed
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial
 from spectralgp.estimators.answers import average_response, filter_shape
-from spectralgp.fields import graph_gp
-from spectralgp.kernels import WithResidual
-from spectralgp.kernels.carry import CarryFilter
+from spectralgp.model.fields import graph_gp
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.kernels.carry import CarryFilter
 from tolerances import EXACT
 
 GRAPH = Graph(oracle.ring(6))

@@ -1,7 +1,7 @@
-"""Imports point strictly down the rooms of the package, and heavy libraries load only where they are used.
+"""Imports point strictly down the parts of the package, and heavy libraries load only where they are used.
 
 What stands beside the package is no part of it: the package imports none of that, and the reproduction of the paper has
-of the package what any user has. Four things vary, and each is a type: outside its room nobody asks which kind it has.
+of the package what any user has. Four things vary, and each is a type: outside its part nobody asks which kind it has.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import spectralgp
-from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive, Rows, Transformation
-from spectralgp.kernels import GraphKernel, InputKernel
-from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
-from spectralgp.likelihoods import Likelihood
-from spectralgp.signals import Signals
-from spectralgp.spectra import SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.fields import Covariance, Mixture, Nodes, Posterior, Predictive, Rows, Transformation
+from spectralgp.model.kernels import GraphKernel, InputKernel
+from spectralgp.model.kernels.inputs import NewInputs
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.signals import Signals
+from spectralgp.model.spectra import SpectralData, Spectrum, SpectrumSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "spectralgp"
 BESIDE = {"benchmarks", "docs", "reproduction", "tests"}
 
-# Lowest first. A room is a module or a folder of modules directly under the package. "__init__" is the
-# package's face, spectralgp itself: it gathers the public names of the rooms below it for those above it.
-ROOMS = [
+# Lowest first. A part is a module or a folder of the package, or of its folders "graphs", "model" and "show". "__init__"
+# is spectralgp itself: it gathers the public names of the parts below it for those above it.
+PARTS = [
     "_basics",
-    "operators",
+    "graphs.operators",
     "graphs",
-    "partitioned",
-    "signals",
-    "spectra",
-    "kernels",
-    "states",
-    "likelihoods",
-    "fields",
+    "graphs.partitioned",
+    "model",
+    "model.signals",
+    "model.spectra",
+    "model.kernels",
+    "model.statespace",
+    "model.likelihoods",
+    "model.fields",
     "scores",
     "datasets",
     "learning",
-    "time",
-    "baselines",
-    "forecasting",
+    "series",
     "files",
-    "report",
+    "show",
+    "show.report",
     "estimators",
-    "plots",
+    "show.plots",
     "__init__",
     "cli",
     "__main__",
@@ -87,13 +87,13 @@ HEAVY = {
     "xarray",
     "zarr",
 }
-# the command line is the one room that nobody imports to compute; compiled loops are imported where they run
-HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}, "states.loops": {"numba"}} | {
+# the command line is the one part that nobody imports to compute; compiled loops are imported where they run
+HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "graphs.operators.loops": {"numba"}, "model.statespace.loops": {"numba"}} | {
     f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")
 }
 
 
-UNLOADED = {"__main__", "operators.loops", "states.loops"}  # by tests, which do without Numba
+UNLOADED = {"__main__", "graphs.operators.loops", "model.statespace.loops"}  # by tests, which do without Numba
 
 
 def modules_of(package: Path) -> dict[str, Path]:
@@ -105,8 +105,10 @@ def modules_of(package: Path) -> dict[str, Path]:
     return modules
 
 
-def room_of(module: str) -> str:
-    return module.split(".")[0] or "__init__"
+def part_of(module: str) -> str:
+    return next(
+        (part for part in sorted(PARTS, reverse=True) if f"{module}.".startswith(f"{part}.")), module or "__init__"
+    )
 
 
 def absolute_targets(node: ast.AST, folder: tuple[str, ...]) -> Iterator[str]:
@@ -150,13 +152,13 @@ def module_imports(package: Path, *, for_types: bool = True) -> dict[str, set[st
 
 
 def wrong_arrows(package: Path) -> list[str]:
-    """Imports between rooms that do not point strictly down, and cycles inside a room."""
-    position = {room: index for index, room in enumerate(ROOMS)}
+    """Imports between parts that do not point strictly down, and cycles inside a part."""
+    position = {part: index for index, part in enumerate(PARTS)}
     imports = module_imports(package)
-    wrong = [f"{room_of(module)} is not a room" for module in imports if room_of(module) not in position]
+    wrong = [f"{part_of(module)} is not a part" for module in imports if part_of(module) not in position]
     for module, targets in imports.items():
         for target in targets:
-            here, there = room_of(module), room_of(target)
+            here, there = part_of(module), part_of(target)
             if here != there and here in position and position.get(there, -1) >= position[here]:
                 wrong.append(f"{module or '__init__'} imports {target or '__init__'}")
     return wrong + cycles(module_imports(package, for_types=False))
@@ -197,7 +199,7 @@ def nodes_that_run(tree: ast.AST, *, when_loaded: bool = False) -> Iterator[ast.
 def heavy_at_top(package: Path) -> list[str]:
     found = []
     for module, path in modules_of(package).items():
-        allowed = HEAVY_AT_TOP.get(module, HEAVY_AT_TOP.get(room_of(module), set()))
+        allowed = HEAVY_AT_TOP.get(module, HEAVY_AT_TOP.get(part_of(module), set()))
         for node in nodes_that_run(parsed(path.read_text(encoding="utf-8")), when_loaded=True):
             libraries = {target.split(".")[0] for target in absolute_targets(node, ())}
             found += [f"{module or '__init__'} loads {name}" for name in libraries & HEAVY - allowed]
@@ -224,7 +226,7 @@ def test_the_reproduction_is_built_from_public_names_without_cycles():
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("from spectralgp.plots.style import axes", ["page imports spectralgp.plots.style.axes"]),
+        ("from spectralgp.show.plots.style import axes", ["page imports spectralgp.show.plots.style.axes"]),
         ("def f():\n    from spectralgp._basics.checks import Array", ["page imports spectralgp._basics.checks.Array"]),
         ("from spectralgp import learning", ["page imports spectralgp.learning"]),
         ("import spectralgp.cli", ["page imports spectralgp.cli"]),
@@ -239,13 +241,13 @@ def test_a_name_that_is_not_public_is_found(tmp_path, text, found):
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"graphs.py": "import spectralgp.fields", "fields.py": ""}, "graphs imports fields"),
-        ({"graphs.py": "def f():\n    from spectralgp import fields", "fields.py": ""}, "graphs imports fields"),
-        ({"graphs.py": "from .fields import GraphGP", "fields.py": ""}, "graphs imports fields"),
+        ({"graphs.py": "import spectralgp.series", "series.py": ""}, "graphs imports series"),
+        ({"graphs.py": "def f():\n    from spectralgp import series", "series.py": ""}, "graphs imports series"),
+        ({"graphs.py": "from .series import GraphGP", "series.py": ""}, "graphs imports series"),
         ({"learning/sqp.py": "from ..cli import main", "cli.py": ""}, "learning.sqp imports cli"),
         ({"graphs.py": "from spectralgp import Graph"}, "graphs imports __init__"),
         ({"__init__.py": "from spectralgp.cli import main", "cli.py": ""}, "__init__ imports cli"),
-        ({"utils.py": ""}, "utils is not a room"),
+        ({"utils.py": ""}, "utils is not a part"),
         ({"learning/a.py": "from . import b", "learning/b.py": "from .a import c"}, "cycle: "),
         (
             {"learning/__init__.py": "from .a import c", "learning/a.py": "import spectralgp.learning"},
@@ -260,12 +262,13 @@ def test_a_wrong_arrow_is_found(tmp_path, files, complaint):
 
 def test_right_arrows_are_let_through(tmp_path):
     files = {
-        "__init__.py": "from spectralgp.fields import GraphGP",
-        "fields.py": "import numpy\nfrom spectralgp.graphs import Graph\nfrom . import graphs",
+        "__init__.py": "from spectralgp.series import Filtered",
+        "series.py": "import numpy\nfrom spectralgp.graphs import Graph\nfrom . import graphs",
         "graphs.py": "",
         "learning/__init__.py": "from spectralgp.learning.sqp import learn",
         "learning/sqp.py": "from spectralgp.learning.fit import Fit\nfrom ..graphs import Graph",
-        "learning/fit.py": "def f():\n    from spectralgp import fields",
+        "learning/fit.py": "def f():\n    from spectralgp import scores",
+        "scores.py": "",
         "cli.py": "from spectralgp import GraphGP",
     }
     write_package(tmp_path / "spectralgp", files)
@@ -275,16 +278,16 @@ def test_right_arrows_are_let_through(tmp_path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("import matplotlib.pyplot as plt", ["plots loads matplotlib"]),
-        ("try:\n    from pandas import DataFrame\nexcept ImportError:\n    pass", ["plots loads pandas"]),
-        ("class Table:\n    import rich", ["plots loads rich"]),
+        ("import matplotlib.pyplot as plt", ["series loads matplotlib"]),
+        ("try:\n    from pandas import DataFrame\nexcept ImportError:\n    pass", ["series loads pandas"]),
+        ("class Table:\n    import rich", ["series loads rich"]),
         ("def f():\n    import matplotlib.pyplot", []),
         ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas", []),
         ("import numpy", []),
     ],
 )
 def test_a_heavy_import_at_the_top_is_found(tmp_path, text, found):
-    write_package(tmp_path / "spectralgp", {"plots.py": text, "cli.py": "import typer\nimport rich.table"})
+    write_package(tmp_path / "spectralgp", {"series.py": text, "cli.py": "import typer\nimport rich.table"})
     assert heavy_at_top(tmp_path / "spectralgp") == found
 
 
@@ -455,15 +458,15 @@ DOORS = {
     "files.models: isinstance Response": "a file holds a function of the user's by its name",
     "files.nouns: isinstance Response": "load(responses=) has functions or kernels",
     "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
-    "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
+    "model.fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
     "learning.folds: isinstance GraphKernel": "Stacking() has a kernel or a list, as graph_kernel= has",
-    "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
+    "show.plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }
 
 
 def kinds() -> dict[str, str]:
-    """Names of all kinds, with the room that each is at home in."""
+    """Names of all kinds, with the part that each is at home in."""
     for module in modules_of(PACKAGE):
         if module not in UNLOADED:
             importlib.import_module(f"spectralgp.{module}".rstrip("."))
@@ -472,16 +475,16 @@ def kinds() -> dict[str, str]:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if kind.__module__.startswith("spectralgp."):
-            found[kind.__name__] = room_of(kind.__module__.removeprefix("spectralgp."))
+            found[kind.__name__] = part_of(kind.__module__.removeprefix("spectralgp."))
     return found
 
 
 def questions(package: Path, homes: dict[str, str]) -> Iterator[str]:
-    """Every place where a module asks for a kind that is at home in another room."""
+    """Every place where a module asks for a kind that is at home in another part."""
     for module, path in modules_of(package).items():
         tree = parsed(path.read_text(encoding="utf-8"))
-        away = {kind for kind in ours(tree, module) if homes.get(kind, room_of(module)) != room_of(module)}
-        asked = {question for node in ast.walk(tree) for question in asked_by(node, away, room_of(module))}
+        away = {kind for kind in ours(tree, module) if homes.get(kind, part_of(module)) != part_of(module)}
+        asked = {question for node in ast.walk(tree) for question in asked_by(node, away, part_of(module))}
         yield from sorted(f"{module}: {question}" for question in asked)
 
 
@@ -491,7 +494,7 @@ def ours(tree: ast.AST, module: str) -> set[str]:
     return {target.rpartition(".")[2] for target in targets if target.startswith("spectralgp")}
 
 
-def asked_by(node: ast.AST, away: set[str], room: str) -> Iterator[str]:
+def asked_by(node: ast.AST, away: set[str], part: str) -> Iterator[str]:
     """What an expression asks of a kind."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass"):
         yield from (f"{node.func.id} {name}" for name in names_in(node.args[1]) if name in away)
@@ -505,7 +508,7 @@ def asked_by(node: ast.AST, away: set[str], room: str) -> Iterator[str]:
     last = names_in(node.left)[:1]
     if set(last) & SETTINGS and None in words:
         yield f"{last[0]} is None"
-    if set(last) & WORDED and room not in ("spectra", "kernels", "learning"):
+    if set(last) & WORDED and part not in ("model.spectra", "model.kernels", "learning"):
         yield from (f"== {word!r}" for word in words & WORDS)
 
 
@@ -515,7 +518,7 @@ def names_in(node: ast.AST) -> list[str]:
     return [name for name in found if name]
 
 
-def test_nobody_asks_for_a_kind_outside_its_room():
+def test_nobody_asks_for_a_kind_outside_its_part():
     assert set(questions(PACKAGE, kinds())) == set(DOORS)
 
 
@@ -524,9 +527,9 @@ def test_nobody_asks_for_a_kind_outside_its_room():
     [
         ("from spectralgp.learning import Sqp\nisinstance(x, Sqp)", ["isinstance Sqp"]),
         ("from spectralgp.learning import Sqp\nisinstance(x, str | Sqp)", ["isinstance Sqp"]),
-        ("from spectralgp.spectra import Exact\nissubclass(x, (int, Exact))", ["issubclass Exact"]),
-        ("from spectralgp.spectra import Exact\ntype(x) is Exact", ["type is Exact"]),
-        ("from spectralgp.spectra import Exact\ntype(x).__name__ == 'Exact'", ["type is called 'Exact'"]),
+        ("from spectralgp.model.spectra import Exact\nissubclass(x, (int, Exact))", ["issubclass Exact"]),
+        ("from spectralgp.model.spectra import Exact\ntype(x) is Exact", ["type is Exact"]),
+        ("from spectralgp.model.spectra import Exact\ntype(x).__name__ == 'Exact'", ["type is called 'Exact'"]),
         ("from sklearn.gaussian_process.kernels import Matern\nisinstance(x, Matern)", []),
         ("if task.spectrum is not None: pass", ["spectrum is None"]),
         ("x = 1 if settings is None else 2", ["settings is None"]),
@@ -538,7 +541,7 @@ def test_nobody_asks_for_a_kind_outside_its_room():
     ],
 )
 def test_a_question_is_found(tmp_path, text, found):
-    homes = {"Sqp": "learning", "Exact": "spectrum", "Matern": "graph_kernels"}
+    homes = {"Sqp": "learning", "Exact": "model.spectra", "Matern": "model.kernels"}
     write_package(tmp_path / "spectralgp", {"report.py": text})
     assert list(questions(tmp_path / "spectralgp", homes)) == [f"report: {one}" for one in found]
 
@@ -564,14 +567,14 @@ def test_importing_the_package_loads_no_heavy_library():
     assert loaded.isdisjoint({"matplotlib", "networkx", "numba", "polars", "xarray"})
 
 
-def test_importing_the_package_loads_no_room_that_few_need():
+def test_importing_the_package_loads_no_part_that_few_need():
     code = (
         "import sys; from spectralgp import GraphGPRegressor, load; "
         "print(*(name for name in sys.modules if name.startswith('spectralgp.')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    few_need = {"baselines", "cli", "datasets", "partitioned", "plots", "report"}
-    assert {name.split(".")[1] for name in loaded}.isdisjoint(few_need)
+    few_need = ("cli", "datasets", "graphs.partitioned", "learning.baselines", "show")
+    assert not [name for name in loaded if name.removeprefix("spectralgp.").startswith(few_need)]
 
 
 def test_names_that_are_imported_late_are_found():

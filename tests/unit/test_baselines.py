@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeCV
 
 from oracle import relative_error
 from spectralgp import Graph, baselines
-from spectralgp.baselines import Forecast, NoChange, NodeMeans, Performance, RidgeRegression
+from spectralgp.learning.baselines import Forecast, NoChange, NodeMeans, Performance, RidgeRegression
 from spectralgp.scores import coverage, crps, root_mean_square_error
 from tolerances import EXACT, FORMULA
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from spectralgp import Chebyshev, Graph, decompose
-from spectralgp.fields import classes as fields
-from spectralgp.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from spectralgp.learning.classes import ClassMember, mixed, node_covariances, sharpened
+from spectralgp.model.fields import classes as fields
+from spectralgp.model.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from tests import oracle
 from tests.tolerances import CLASS_PROBABILITY, EXACT, FORMULA, LEFT_OUT_CLASS
 

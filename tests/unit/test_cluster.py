@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
-from spectralgp.operators import MomentPass
-from spectralgp.partitioned import operator as operators
-from spectralgp.partitioned.local import LocalLaplacian
-from spectralgp.partitioned.operator import (
+from spectralgp.graphs.operators import MomentPass
+from spectralgp.graphs.partitioned import operator as operators
+from spectralgp.graphs.partitioned.local import LocalLaplacian
+from spectralgp.graphs.partitioned.operator import (
     PartitionedOperator,
     current_client,
     explained_failures,

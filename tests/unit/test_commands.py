@@ -40,14 +40,14 @@ from spectralgp import (
     load,
     plots,
 )
-from spectralgp.baselines import NodeMeans, Performance, RidgeRegression, hidden_at_once
 from spectralgp.cli import answers, files, learning, pictures
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_json
 from spectralgp.cli.commands import KERNELS, Fit
 from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import _aspect
-from spectralgp.kernels import InputRecipe
+from spectralgp.learning.baselines import NodeMeans, Performance, RidgeRegression, hidden_at_once
+from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 SOURCE = Path(spectralgp.__file__).parents[1]

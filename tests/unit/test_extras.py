@@ -82,7 +82,7 @@ def test_a_bare_installation_fits_and_predicts():
 @pytest.mark.parametrize(
     ("script", "library", "extra"),
     [
-        ("import spectralgp.plots", "matplotlib", "plots"),
+        ("import spectralgp.show.plots", "matplotlib", "plots"),
         ("from spectralgp.datasets.released import cache_folder; cache_folder()", "pooch", "data"),
         ("from spectralgp.__main__ import main; main()", "typer", "cli"),
         ("from spectralgp.__main__ import main; main()", "rich", "cli"),

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from spectralgp.forecasting.backtests import Scored, naive, scored
-from spectralgp.forecasting.mean import (
+from spectralgp.model.statespace import Matern, Oscillator
+from spectralgp.series import ModalProcess
+from spectralgp.series.backtests import Scored, naive, scored
+from spectralgp.series.mean import (
     PENALTIES,
     _around,
     _best_penalty,
@@ -27,8 +29,8 @@ from spectralgp.forecasting.mean import (
     smoothness_slope,
     week_about,
 )
-from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, scored_rows
-from spectralgp.forecasting.stack import (
+from spectralgp.series.model import Rows, _units, components_for, conditioned, interpolated, scored_rows
+from spectralgp.series.stack import (
     DRIFT_PENALTIES,
     LAGS,
     SHARES,
@@ -53,9 +55,7 @@ from spectralgp.forecasting.stack import (
     stacked,
     weights_by_squares,
 )
-from spectralgp.forecasting.times import Numbers, as_times, clock_of
-from spectralgp.states import Matern, Oscillator
-from spectralgp.time import ModalProcess
+from spectralgp.series.times import Numbers, as_times, clock_of
 
 
 def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_long_periodograms_have_the_same_peaks_when_levels_are_not_passed_over(m
     values = noise(6_000, 4) + 0.3 * waves(6_000, 24.0, 7.3)
     power = periodogram(values)
     found = peaks(power, 6_000)
-    monkeypatch.setattr("spectralgp.forecasting.mean.MOST_EXACT_LEVELS", 10**9)
+    monkeypatch.setattr("spectralgp.series.mean.MOST_EXACT_LEVELS", 10**9)
     assert found == peaks(power, 6_000)
     assert len(found) >= 2
 
@@ -757,7 +757,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
 
 
 def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series, monkeypatch):
-    monkeypatch.setattr("spectralgp.forecasting.stack.STILL", np.inf)  # as of nodes that never moved
+    monkeypatch.setattr("spectralgp.series.stack.STILL", np.inf)  # as of nodes that never moved
     found = judged(members, np.arange(60.0), series, with_drift=True)
     assert found.spread == int(np.argmax(found.weights))
     assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
@@ -766,26 +766,26 @@ def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series,
 
 def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, series, monkeypatch):
     steps = np.arange(float(N_ROWS))
-    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_DRIFTING", 2)
+    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 2)
     found = judged(members, steps, series, with_drift=True)
     assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
     assert {one.densities.shape for one in found.by_horizon} == {(2, len(SHARES))}
-    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_CORRELATED", 2)
+    monkeypatch.setattr("spectralgp.series.stack.MOST_CORRELATED", 2)
     found = judged(members, steps, series, with_drift=True)
     assert {one.densities.shape for one in found.by_horizon} == {(0, len(SHARES))}
     assert (found.spread, found.shares.tolist()) == (int(np.argmax(found.weights)), [0.0] * 4)
-    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_DRIFTING", 3)
+    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 3)
     assert [len(one.drift_gains) for one in judged(members, steps, series, with_drift=True).by_horizon] == [2] * 4
 
 
 def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_them(members, series, monkeypatch):
-    monkeypatch.setattr("spectralgp.forecasting.stack.MOST_ORIGINS", 11)
+    monkeypatch.setattr("spectralgp.series.stack.MOST_ORIGINS", 11)
     found = _forecasts(members, np.arange(float(N_ROWS)), series, np.array([1, 3]))
     assert found[0].origins.tolist() == list(range(8, 59, 5))
     assert found[1].origins.tolist() == list(range(8, 57, 5))
     np.testing.assert_array_equal(found[1].observed, series[found[1].origins + 3])
     for most, n_rows, first in ((53, N_ROWS, 6), (500, 180, 9)):  # twice as many rows as lags, or a twentieth of all
-        monkeypatch.setattr("spectralgp.forecasting.stack.MOST_ORIGINS", most)
+        monkeypatch.setattr("spectralgp.series.stack.MOST_ORIGINS", most)
         (every,) = _forecasts(members, np.arange(float(n_rows)), noise(n_rows, 3), np.array([1]))
         assert every.origins.tolist() == list(range(first, n_rows - 1))
 

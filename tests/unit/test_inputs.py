@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 import oracle
-from spectralgp.kernels import (
+from spectralgp.model.kernels import (
     Diffusion,
     Independent,
     InputRecipe,
@@ -29,7 +29,7 @@ from spectralgp.kernels import (
     as_input_kernel,
     length_scale_centres,
 )
-from spectralgp.kernels import inputs as inputs_module
+from spectralgp.model.kernels import inputs as inputs_module
 from tolerances import EXACT, FORMULA, GRADIENT
 
 INPUTS = np.random.default_rng(0).standard_normal((7, 3)) * [1.0, 10.0, 0.1]

@@ -9,9 +9,9 @@ import pytest
 
 import oracle
 from oracle import relative_error
-from spectralgp.fields import krylov
-from spectralgp.fields.krylov import LANCZOS_TOLERANCE, System, conjugate_gradients, gauss_quadrature
-from spectralgp.operators import lanczos
+from spectralgp.graphs.operators import lanczos
+from spectralgp.model.fields import krylov
+from spectralgp.model.fields.krylov import LANCZOS_TOLERANCE, System, conjugate_gradients, gauss_quadrature
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 
 import oracle
 from spectralgp import Graph
-from spectralgp.signals import levels, read_signals
-from spectralgp.signals.levels import MOST_PLACED, NodeField, OnGraph, OnPlaces, at_unseen, can_place
+from spectralgp.model.signals import levels, read_signals
+from spectralgp.model.signals.levels import MOST_PLACED, NodeField, OnGraph, OnPlaces, at_unseen, can_place
 from tolerances import EXACT, FORMULA, GRADIENT
 
 N_NODES = 14

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 import oracle
 from spectralgp import Diffusion, Graph, condition, condition_shrunk, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.fields import Inputs, LowRank, greedy_points
-from spectralgp.kernels import Independent, Learnt, NewInputs, Precomputed, Standardised
+from spectralgp.model.fields import Inputs, LowRank, greedy_points
+from spectralgp.model.kernels import Independent, Learnt, NewInputs, Precomputed, Standardised
 from tolerances import EXACT, FORMULA
 
 WEIGHTS = oracle.random_weights(5, 3)

@@ -15,9 +15,9 @@ import oracle
 from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor
 from spectralgp.estimators.answers import filter_shape
-from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
-from spectralgp.fields.field import MixedField
-from spectralgp.kernels import Diffusion, Identity, Polynomial
+from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
+from spectralgp.model.fields.field import MixedField
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
 RNG = np.random.default_rng(0)
@@ -233,7 +233,7 @@ def test_models_of_weight_zero_are_not_evaluated(mixture):
 @pytest.mark.parametrize(("most", "n_rows"), [(1_000, 3), (7, 1), (3, 1), (15, 2)])
 def test_observed_values_change_posterior_weights_by_their_joint_density(mixture, monkeypatch, most, n_rows):
     """Of many values those of the first rows count; a weight of zero stays."""
-    monkeypatch.setattr("spectralgp.fields.field.MOST_WEIGHED", most)
+    monkeypatch.setattr("spectralgp.model.fields.field.MOST_WEIGHED", most)
     field, values = replace(mixture, is_averaged=True).at(NEW), OBSERVED.copy()
     values[2, 4] = np.nan
     seen = np.flatnonzero(np.isfinite(values[:n_rows]))

@@ -6,8 +6,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
-from spectralgp.fields import graph_gp
-from spectralgp.kernels import Diffusion, Polynomial
+from spectralgp.model.fields import graph_gp
+from spectralgp.model.kernels import Diffusion, Polynomial
 from tolerances import FORMULA
 
 INPUTS = np.array([[0.0], [0.7], [2.0]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from spectralgp.spectra import Modes, modes_of
+from spectralgp.model.spectra import Modes, modes_of
 from tolerances import FORMULA
 
 ROOT = np.random.default_rng(8).standard_normal((5, 5))

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp.graphs import Graph
-from spectralgp.operators import CpuOperator, CudaOperator, PlainOperator, loops, make_operator, precision_of
-from spectralgp.operators import cpu as cpu_module
-from spectralgp.operators.base import lanczos, largest_ritz_value
+from spectralgp.graphs.operators import CpuOperator, CudaOperator, PlainOperator, loops, make_operator, precision_of
+from spectralgp.graphs.operators import cpu as cpu_module
+from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
 N_COLUMNS = 3
@@ -353,7 +353,7 @@ def test_other_types_are_refused(dtype):
 @pytest.fixture
 def _no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed, also where it is
-    monkeypatch.setattr("spectralgp.operators.choose.find_spec", lambda name: None)
+    monkeypatch.setattr("spectralgp.graphs.operators.choose.find_spec", lambda name: None)
 
 
 @pytest.mark.usefixtures("_no_cupy")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectralgp import Graph, PartitionedGraph
-from spectralgp.partitioned import local
+from spectralgp.graphs.partitioned import local
 
 N_PARTITIONS = 4
 

@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev as series
 import oracle
 from spectralgp._basics.progress import telling
 from spectralgp.graphs import Graph
-from spectralgp.operators import (
+from spectralgp.graphs.operators import (
     CpuOperator,
     MomentPass,
     chebyshev_coefficients,

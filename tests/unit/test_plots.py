@@ -27,7 +27,7 @@ from spectralgp import (
     Stacking,
     decompose,
 )
-from spectralgp.plots import (
+from spectralgp.show.plots import (
     plot_calibration,
     plot_filled,
     plot_filter,

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from spectralgp import Graph, GraphGPForecaster
-from spectralgp.plots import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
-from spectralgp.time import Matern
+from spectralgp.series import Matern
+from spectralgp.show.plots import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
 
 NAMES = list("abcd")
 ANGLES = 2 * np.pi * np.arange(4) / 4

@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Identity, Polynomial
-from spectralgp.spectra import Chebyshev, decompose
+from spectralgp.model.kernels import Identity, Polynomial
+from spectralgp.model.spectra import Chebyshev, decompose
 from tolerances import EXACT, FORMULA, NEAREST, POWER_COEFFICIENTS, ROUND_TRIP
 
 GRID = np.linspace(0, 1, 201)

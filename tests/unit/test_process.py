@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from spectralgp.time import Matern, ModalProcess, Oscillator, completed_in_turn, rolling
-from spectralgp.time.process import _largest
+from spectralgp.series import Matern, ModalProcess, Oscillator, completed_in_turn, rolling
+from spectralgp.series.process import _largest
 
 TOLERANCE = 1e-9  # of a dense covariance of all nodes and times
 SAME = 1e-10  # of the issue: updates against one pass
@@ -214,7 +214,7 @@ def test_what_is_open_is_kept_by_its_largest_directions(monkeypatch):
     flat = (directions / scales).reshape(7, -1)
     values, vectors = np.linalg.eigh(flat.T @ flat)
     for smallest, most, kept in ((0.0, 256, 7), (np.sqrt(values[-3]) * 1.001, 256, 2), (0.0, 3, 3), (1e9, 256, 0)):
-        monkeypatch.setattr("spectralgp.time.process.MOST_UNKNOWN", most)
+        monkeypatch.setattr("spectralgp.series.process.MOST_UNKNOWN", most)
         found = (_largest(directions, covariance, smallest) / scales).reshape(kept, 8)
         chosen = vectors[:, len(values) - kept :]
         np.testing.assert_allclose(found.T @ found, (chosen * values[len(values) - kept :]) @ chosen.T, atol=1e-9)
@@ -222,7 +222,7 @@ def test_what_is_open_is_kept_by_its_largest_directions(monkeypatch):
 
 @pytest.mark.parametrize("smallest", [1e-10, 1e-3])
 def test_rolling_origins_with_holes_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
-    monkeypatch.setattr("spectralgp.time.process.ROUGHLY_OPEN", smallest)
+    monkeypatch.setattr("spectralgp.series.process.ROUGHLY_OPEN", smallest)
     origins, horizons = np.array([4, 5, 12, 30]), np.array([1, 3])
     means, variances = rolling(process, times, holed, origins, horizons)
     for place, origin in enumerate(origins):

@@ -16,10 +16,10 @@ from scipy.special import ive
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
-from spectralgp.operators import CpuOperator, chebyshev_coefficients
-from spectralgp.signals import expected_signals, read_signals
-from spectralgp.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose
-from spectralgp.spectra.quadrature import LocalMoments
+from spectralgp.graphs.operators import CpuOperator, chebyshev_coefficients
+from spectralgp.model.signals import expected_signals, read_signals
+from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose
+from spectralgp.model.spectra.quadrature import LocalMoments
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 N_SIGNALS = 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spectralgp.operators.randomness import _words, node_normals, node_signs
+from spectralgp.graphs.operators.randomness import _words, node_normals, node_signs
 
 NODES = np.arange(20_000, dtype=np.uint64)
 

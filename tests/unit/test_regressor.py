@@ -20,9 +20,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from spectralgp import GraphGPRegressor, Lagrangian, Sqp, Stacking
-from spectralgp.fields import Mixture
 from spectralgp.graphs import Graph
-from spectralgp.kernels import (
+from spectralgp.learning import Limits
+from spectralgp.model.fields import Mixture
+from spectralgp.model.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -36,7 +37,6 @@ from spectralgp.kernels import (
     Response,
     WithResidual,
 )
-from spectralgp.learning import Limits
 from tolerances import FORMULA, GRADIENT, OPTIMUM, STANDARD_ERRORS
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas

@@ -31,13 +31,8 @@ from spectralgp import (
     load,
 )
 from spectralgp._basics.tables import row_labels
-from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
-from spectralgp.report import numbers, words
-from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
-from spectralgp.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
-from spectralgp.report.page import page_of
-from spectralgp.report.shapes import Modes, shape_of
+from spectralgp.learning.baselines import Performance
 from spectralgp.scores import (
     LEVELS,
     Share,
@@ -49,6 +44,11 @@ from spectralgp.scores import (
     root_mean_square_error,
     share_of,
 )
+from spectralgp.show.report import numbers, words
+from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
+from spectralgp.show.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
+from spectralgp.show.report.page import page_of
+from spectralgp.show.report.shapes import Modes, shape_of
 from tolerances import EXACT, FORMULA
 
 NASTY = [
@@ -1094,7 +1094,7 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
 
 
 def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
-    monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
+    monkeypatch.setattr("spectralgp.show.report.figures.MAX_VALUES", 3 * 7 * 4)
     sixth = dataclasses.replace(told.predictions, first=6)
     page = page_of(dataclasses.replace(told, predictions=sixth), "some", 1.0)
     assert data_of(page)["start"]["signal"] == 2  # of 0, 4, 7 and 11 the nearest

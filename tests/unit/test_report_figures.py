@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import norm
 
 from spectralgp import Graph
-from spectralgp.report import figures, numbers
-from spectralgp.report.numbers import Filled, Predictions
-from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import calibration_of
+from spectralgp.show.report import figures, numbers
+from spectralgp.show.report.numbers import Filled, Predictions
+from spectralgp.show.report.shapes import Modes, shape_of
 
 NAN = np.nan
 NODES = np.arange(3)

@@ -16,14 +16,14 @@ import pytest
 
 import oracle
 from spectralgp import Graph, GraphGPForecaster, load
-from spectralgp.forecasting.backtests import Backtest
-from spectralgp.forecasting.times import Calendar, Numbers, time_labels
-from spectralgp.report import series
-from spectralgp.report.figures import series_figures
-from spectralgp.report.numbers import Filled
-from spectralgp.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
 from spectralgp.scores import JUDGED_LEVELS, coverage
-from spectralgp.time import Matern
+from spectralgp.series import Matern
+from spectralgp.series.backtests import Backtest
+from spectralgp.series.times import Calendar, Numbers, time_labels
+from spectralgp.show.report import series
+from spectralgp.show.report.figures import series_figures
+from spectralgp.show.report.numbers import Filled
+from spectralgp.show.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
 from tolerances import EXACT
 
 NAMES = [f"<b>{letter}" for letter in "fedcba"]  # in another order than the graph's

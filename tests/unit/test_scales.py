@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import f as fisher
 
 import oracle
-from spectralgp.signals import read_signals
-from spectralgp.signals.levels import _log_posterior, common_variance, relative_scales
+from spectralgp.model.signals import read_signals
+from spectralgp.model.signals.levels import _log_posterior, common_variance, relative_scales
 from tolerances import GRADIENT
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectralgp import Graph, Polynomial, decompose
-from spectralgp.states import Filter, StateSpace, Timeline
-from spectralgp.time import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph
+from spectralgp.model.statespace import Filter, StateSpace, Timeline
+from spectralgp.series import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph
 
 FILLED = 1e-6  # of the issue
 N_NODES = 5

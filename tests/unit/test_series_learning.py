@@ -9,9 +9,9 @@ import pytest
 
 from spectralgp import Diffusion, Graph, Polynomial, decompose
 from spectralgp.learning import Sqp
-from spectralgp.states import Filter, StateSpace, Timeline, evaluate, information
-from spectralgp.time import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph, learning
-from spectralgp.time.learning import RatePriors, SeriesObjective, _Holes, _Nodes, _Search, dynamics_of
+from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, information
+from spectralgp.series import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph, learning
+from spectralgp.series.learning import RatePriors, SeriesObjective, _Holes, _Nodes, _Search, dynamics_of
 
 N_NODES = 8
 STANDARD_ERRORS = 5.0
@@ -192,7 +192,7 @@ def test_draws_are_as_many_as_values_are_missing(monkeypatch, n_steps, n_missing
     values = np.zeros((n_steps, 4))
     values.ravel()[:n_missing] = np.nan
     assert _Holes(np.arange(float(n_steps)), values).n_draws == n_draws
-    monkeypatch.setattr("spectralgp.time.learning.MOST_DRAWN", 5 * values.size + 1)
+    monkeypatch.setattr("spectralgp.series.learning.MOST_DRAWN", 5 * values.size + 1)
     assert _Holes(np.arange(float(n_steps)), values).n_draws == min(n_draws, 5)
 
 
@@ -327,7 +327,7 @@ def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypat
     values = drawn(spectrum, (Matern(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
     arguments = spectrum, times, values, (Matern(0.5),), Polynomial(1), Polynomial(1)
     whole = learn_on_graph(*arguments)
-    monkeypatch.setattr("spectralgp.time.learning.MOST_ON_THE_WAY", 4_000)
+    monkeypatch.setattr("spectralgp.series.learning.MOST_ON_THE_WAY", 4_000)
     windowed = learn_on_graph(*arguments)
     assert windowed.value == pytest.approx(whole.value, abs=1e-3)
 
@@ -402,7 +402,7 @@ def test_three_rows_are_enough_to_learn_from():
     [(50 * 16, 0), (10**6, 0), (50 * 16 - 1, 1), (30 * 16, 20), (30 * 16 + 15, 20), (3 * 16, 47), (16, 48), (0, 48)],
 )
 def test_searches_on_the_way_see_the_latest_rows_and_two_at_least(spectrum, monkeypatch, most, first):
-    monkeypatch.setattr("spectralgp.time.learning.MOST_ON_THE_WAY", most)
+    monkeypatch.setattr("spectralgp.series.learning.MOST_ON_THE_WAY", most)
     series = tuple(np.zeros((2, 50, N_NODES)))  # of two sets, sixteen values per row
     window = _Search(spectrum, Timeline.of(np.arange(50.0)), series, Sqp()).window
     assert np.arange(50)[window].tolist() == list(range(first, 50))

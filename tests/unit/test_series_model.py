@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
-from spectralgp.forecasting.mean import Season, learn_mean
-from spectralgp.forecasting.model import (
+from spectralgp.graphs import Graph
+from spectralgp.model.statespace import Matern, Oscillator
+from spectralgp.series import ModalProcess, complete, learn_each
+from spectralgp.series.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
+from spectralgp.series.mean import Season, learn_mean
+from spectralgp.series.model import (
     Rows,
     SeriesModel,
     _block_scores,
@@ -29,11 +32,8 @@ from spectralgp.forecasting.model import (
     season_rows,
     summary_of,
 )
-from spectralgp.forecasting.stack import AtHorizon, Judged, Member, Stack, Trials
-from spectralgp.forecasting.times import Numbers
-from spectralgp.graphs import Graph
-from spectralgp.states import Matern, Oscillator
-from spectralgp.time import ModalProcess, complete, learn_each
+from spectralgp.series.stack import AtHorizon, Judged, Member, Stack, Trials
+from spectralgp.series.times import Numbers
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3
@@ -336,7 +336,7 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
         return learn_series(Graph.edgeless(2), Numbers(), own, **choices, notes=notes)[0]
 
     for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 61}.items():
-        monkeypatch.setattr(f"spectralgp.forecasting.model.{name}", value)
+        monkeypatch.setattr(f"spectralgp.series.model.{name}", value)
     found = learnt(130, ("odd rows",))
     assert found.notes == (
         "odd rows",
@@ -357,7 +357,7 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
     np.testing.assert_allclose(found.recent[1, 0], own[128, 0])
     before = member.process.filtered(steps[:128], own[:128]).forecast([128.0])
     np.testing.assert_allclose(found.recent[1, 1], before.mean[0, 1], rtol=1e-2)  # what was forecast of it
-    monkeypatch.setattr("spectralgp.forecasting.model.COMPARED_VALUES", 121)
+    monkeypatch.setattr("spectralgp.series.model.COMPARED_VALUES", 121)
     assert learnt(100).notes == ()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
-from spectralgp.report.shapes import TOLD_APART, FilterShape, Modes, shape_of
-from spectralgp.spectra import decompose
+from spectralgp.model.spectra import decompose
+from spectralgp.show.report.shapes import TOLD_APART, FilterShape, Modes, shape_of
 from tolerances import EXACT
 
 EVEN = Modes(np.linspace(0, 1, 41), np.full(41, 1 / 41))

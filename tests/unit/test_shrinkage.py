@@ -16,7 +16,8 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import GraphGPRegressor
-from spectralgp.fields import (
+from spectralgp.graphs import Graph
+from spectralgp.model.fields import (
     Shrinkage,
     condition,
     condition_shrunk,
@@ -25,14 +26,13 @@ from spectralgp.fields import (
     held_out_values,
     leave_one_out,
 )
-from spectralgp.fields import field as field_module
-from spectralgp.fields import posterior as posterior_module
-from spectralgp.fields import seen as seeing
-from spectralgp.fields.shrinkage import _misfit
-from spectralgp.graphs import Graph
-from spectralgp.kernels import Polynomial, WithResidual
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev
+from spectralgp.model.fields import field as field_module
+from spectralgp.model.fields import posterior as posterior_module
+from spectralgp.model.fields import seen as seeing
+from spectralgp.model.fields.shrinkage import _misfit
+from spectralgp.model.kernels import Polynomial, WithResidual
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, MASKED
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas

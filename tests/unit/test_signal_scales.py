@@ -7,12 +7,12 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
-from spectralgp.fields import leave_one_out
-from spectralgp.kernels import Standardised, as_input_kernel
-from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import leave_one_out
+from spectralgp.model.kernels import Standardised, as_input_kernel
+from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.model.signals import read_signals
 
 N_SIGNALS, N_NODES = 7, 5
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])

@@ -13,8 +13,17 @@ from array_api_compat import is_dask_array
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp import Graph, GraphGPRegressor, LocalAverage
-from spectralgp.operators import make_operator
-from spectralgp.signals import Units, as_training, core, expected_signals, read_in, read_signals, reading, state_of
+from spectralgp.graphs.operators import make_operator
+from spectralgp.model.signals import (
+    Units,
+    as_training,
+    core,
+    expected_signals,
+    read_in,
+    read_signals,
+    reading,
+    state_of,
+)
 from tolerances import EXACT, FORMULA, QUADRATURE
 
 N_SIGNALS, N_NODES = 5, 7

@@ -7,8 +7,17 @@ from scipy.sparse import csr_array
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
-from spectralgp.signals import expected_signals, read_signals
-from spectralgp.spectra import Chebyshev, Eigenpairs, Errors, Exact, FilterBank, SpectralSignals, decompose, oblique
+from spectralgp.model.signals import expected_signals, read_signals
+from spectralgp.model.spectra import (
+    Chebyshev,
+    Eigenpairs,
+    Errors,
+    Exact,
+    FilterBank,
+    SpectralSignals,
+    decompose,
+    oblique,
+)
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -105,7 +114,7 @@ def test_a_graph_is_decomposed_once():
 
 def test_a_graph_without_edges_is_not_decomposed(monkeypatch):
     """20,000 outputs without a graph: a matrix of nodes by nodes would take 3.2 GB and a quarter of an hour."""
-    monkeypatch.setattr("spectralgp.spectra.exact.eigh", None)
+    monkeypatch.setattr("spectralgp.model.spectra.exact.eigh", None)
     n_nodes = 20_000
     spectrum = decompose(Graph(csr_array((n_nodes, n_nodes))), scaled=True)
     signals = np.random.default_rng(0).standard_normal((2, n_nodes))
@@ -259,9 +268,9 @@ def test_a_spectrum_is_restored_from_what_was_found_without_computing_it(laplaci
     settings = [Exact(), Chebyshev(n_moments=5, n_probes=4)]
     known = [one.of(GRAPHS["ring"], laplacian, scaled) for one in settings]
     weights = [spectrum.multiplicities for spectrum in known]
-    monkeypatch.setattr("spectralgp.spectra.exact.eigh", None)
-    monkeypatch.setattr("spectralgp.operators.Operator.largest_eigenvalue", None)
-    monkeypatch.setattr("spectralgp.operators.MomentPass.extend", lambda self, n_moments: None)
+    monkeypatch.setattr("spectralgp.model.spectra.exact.eigh", None)
+    monkeypatch.setattr("spectralgp.graphs.operators.Operator.largest_eigenvalue", None)
+    monkeypatch.setattr("spectralgp.graphs.operators.MomentPass.extend", lambda self, n_moments: None)
     for spectrum, one, expected in zip(known, settings, weights, strict=True):
         again = restored(spectrum, one, spectrum.found)
         np.testing.assert_array_equal(again.eigenvalues, spectrum.eigenvalues)

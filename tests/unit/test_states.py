@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectralgp.states import Filter, Matern, Oscillator, StateSpace, Timeline, evaluate, filters, plain
+from spectralgp.model.statespace import Filter, Matern, Oscillator, StateSpace, Timeline, evaluate, filters, plain
 
 TOLERANCE = 1e-10  # of the issue, against dense algebra
 SAME = 1e-11  # of the issue, between two ways of one recursion
@@ -158,7 +158,7 @@ def answers(space, line, values):
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
 def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
     """As Python they refuse what compiled ones would do in silence; with a high tolerance states are steady soon."""
-    loops = pytest.importorskip("spectralgp.states.loops")
+    loops = pytest.importorskip("spectralgp.model.statespace.loops")
     space, times, values = case(name, spacing, n_steps=40, n_modes=2)
     times, values = times[:24], values[:24]
     line = Timeline.of(times)
@@ -220,7 +220,7 @@ def test_changes_have_settled_when_those_to_come_add_up_to_little(change, before
 @pytest.mark.parametrize("kind", ["loops", "plain"])
 def test_steps_that_repeat_are_taken_at_once(kind, monkeypatch):
     """Steps whose gains have settled have one row; those whose information has settled too are one step back."""
-    loops, n_steps = pytest.importorskip("spectralgp.states.loops"), 300
+    loops, n_steps = pytest.importorskip("spectralgp.model.statespace.loops"), 300
     taken, name = [], {"loops": "_multiply_matrix", "plain": "written_out"}[kind]
     module = {"loops": loops, "plain": plain}[kind]
     counted = getattr(module, name)

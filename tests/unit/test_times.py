@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.forecasting.times import (
+from spectralgp.series.times import (
     Calendar,
     Numbers,
     as_times,
@@ -98,7 +98,7 @@ def test_a_zone_is_asked_once_for_a_quarter_of_an_hour(monkeypatch):
             return datetime.timedelta(0)
 
     asked = []
-    monkeypatch.setattr("spectralgp.forecasting.times._zone", lambda name: Counted())
+    monkeypatch.setattr("spectralgp.series.times._zone", lambda name: Counted())
     found = offsets(np.arange(0, 4 * 3_600, 10) * 1_000_000, "counted")
     assert set(found.tolist()) == {7_200_000_000}
     assert 16 <= len(asked) <= 16 * 3  # by Python itself too

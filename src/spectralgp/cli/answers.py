@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
-from spectralgp.baselines import Performance
 from spectralgp.cli import files
 from spectralgp.cli.app import print_json, say, to_be_written
 from spectralgp.cli.commands import Impute, Predict, Report, Score
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
-from spectralgp.kernels import InputRecipe
+from spectralgp.learning.baselines import Performance
+from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, observed_and_predicted
 
 if TYPE_CHECKING:

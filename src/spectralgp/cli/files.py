@@ -22,8 +22,8 @@ from spectralgp.files.inputs import TIME, clock_of, inputs_from_file, lagged, ti
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import InputRecipe
-from spectralgp.kernels.inputs import Clock
+from spectralgp.model.kernels import InputRecipe
+from spectralgp.model.kernels.inputs import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

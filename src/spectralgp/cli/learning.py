@@ -15,13 +15,13 @@ import spectralgp
 from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Stacking
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
-from spectralgp.baselines import Performance, baselines_of, fillings, forecasts
 from spectralgp.cli import files
 from spectralgp.cli.app import Column, print_json, say, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
 from spectralgp.graphs import GraphBase
-from spectralgp.report import words
+from spectralgp.learning.baselines import Performance, baselines_of, fillings, forecasts
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
+from spectralgp.show.report import words
 
 Fitted = GraphGPRegressor | GraphGPForecaster | GraphGPClassifier
 

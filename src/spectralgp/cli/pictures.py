@@ -76,7 +76,7 @@ def plot(asked: Plot) -> None:
 
 def _draw_signals(asked: Plot, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
     """Draw nodes over time, a map or the filters of a model of signals."""
-    from spectralgp.plots import plot_filled, plot_filter, plot_prediction, plot_signal
+    from spectralgp.show.plots import plot_filled, plot_filter, plot_prediction, plot_signal
 
     path, row = asked.signals, asked.row
     if asked.steps is not None:
@@ -117,7 +117,7 @@ def _draw_signals(asked: Plot, model: GraphGPRegressor, axes: Sequence[Axes]) ->
 
 def _draw_series(asked: Plot, model: GraphGPForecaster, names: list[str], axes: Sequence[Axes]) -> None:
     """Draw forecasts of nodes, or of all on a map, or the time scales of a series by frequency."""
-    from spectralgp.plots import plot_forecast, plot_forecast_map, plot_rates
+    from spectralgp.show.plots import plot_forecast, plot_forecast_map, plot_rates
 
     if asked.inputs is not None:
         raise typer.BadParameter("--inputs must be left out for a series.")

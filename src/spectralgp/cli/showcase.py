@@ -22,14 +22,14 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.baselines import graph_neighbours, iterative
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import Demo, Example
 from spectralgp.datasets import load_air_quality, load_us_income
 from spectralgp.files.tables import write_tables
-from spectralgp.plots import COLOURS, plot_filled, plot_filter, plot_signal
-from spectralgp.report.numbers import Which
+from spectralgp.learning.baselines import graph_neighbours, iterative
 from spectralgp.scores import coverage, root_mean_square_error
+from spectralgp.show.plots import COLOURS, plot_filled, plot_filter, plot_signal
+from spectralgp.show.report.numbers import Which
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

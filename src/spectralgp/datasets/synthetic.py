@@ -10,8 +10,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Polynomial
-from spectralgp.spectra import decompose
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.spectra import decompose
 
 N_NEAREST = 2  # neighbours that a sensor is joined to however far they are
 WEIGHT_AT_RANGE = 0.6

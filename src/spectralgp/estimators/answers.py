@@ -10,19 +10,19 @@ import numpy as np
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning import Candidate, Draws, FittedModels
 from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import told_apart
-from spectralgp.signals import Units, no_signals, read_in
-from spectralgp.spectra import Spectrum
+from spectralgp.model.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
+from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.signals import Units, no_signals, read_in
+from spectralgp.model.spectra import Spectrum
 
 if TYPE_CHECKING:
-    from spectralgp.report.shapes import FilterShape
+    from spectralgp.show.report.shapes import FilterShape
 
 SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
 FIRST_COMPARED = 8  # nodes by which signals are told apart first
@@ -64,7 +64,7 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
 
 def summary_of(learnt: FittedModels) -> str:
     """What was learnt in words: one paragraph per model, the heaviest first."""
-    from spectralgp.report.words import count
+    from spectralgp.show.report.words import count
 
     fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
@@ -125,7 +125,7 @@ def filter_shape(
 
     Without any draws, and of what inputs carry over, the filter is taken as it is.
     """
-    from spectralgp.report.shapes import Modes, shape_of
+    from spectralgp.show.report.shapes import Modes, shape_of
 
     modes = Modes.of(spectrum)
     values, _ = average_response(fitted, spectrum, modes.points, which)

@@ -21,7 +21,6 @@ from spectralgp._basics.tables import as_table, frame_index, frame_names, is_dat
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.alignment import Alignment, Order
 from spectralgp.estimators.reading import Form, checked_inputs, matched_graph, spectrum_settings
-from spectralgp.fields.classes import ClassSites
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning.classes import (
     LENGTHS,
@@ -33,7 +32,8 @@ from spectralgp.learning.classes import (
     node_covariances,
     sharpened,
 )
-from spectralgp.spectra import SpectrumSettings
+from spectralgp.model.fields.classes import ClassSites
+from spectralgp.model.spectra import SpectrumSettings
 
 MOST_LABELS = 2_000  # whose covariance is written out, and factored for each class
 UNLABELLED = -1

@@ -21,8 +21,11 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
-from spectralgp.forecasting.backtests import Backtest
-from spectralgp.forecasting.model import (
+from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.model.spectra import decompose
+from spectralgp.series import Component
+from spectralgp.series.backtests import Backtest
+from spectralgp.series.model import (
     Rows,
     SeriesModel,
     backtested,
@@ -40,7 +43,7 @@ from spectralgp.forecasting.model import (
     scored_rows,
     summary_of,
 )
-from spectralgp.forecasting.times import (
+from spectralgp.series.times import (
     Clock,
     Numbers,
     TimedRows,
@@ -51,9 +54,6 @@ from spectralgp.forecasting.times import (
     time_labels,
     timed_rows,
 )
-from spectralgp.graphs import GraphBase, as_graph
-from spectralgp.spectra import decompose
-from spectralgp.time import Component
 
 CHOICES = ("residual", "drift", "components", "seasons", "calendar")  # parameters that are learnt with
 FEWEST_STEPS = 8  # rows to learn from
@@ -79,7 +79,7 @@ class GraphGPForecaster(Answering):
         The graph on the columns of `Y`, of up to 5,000 nodes. Without one every node is on its own.
     components : "auto" or sequence of Component, default="auto"
         What series are sums of: ``Matern(0.5)``, ``Matern(1.5)``, ``Matern(2.5)``, ``Oscillator(period)`` of
-        `spectralgp.time`. "auto" is a fast Matern process of 1/2 and a slow one of 3/2, one of 5/2 where the
+        `spectralgp.series`. "auto" is a fast Matern process of 1/2 and a slow one of 3/2, one of 5/2 where the
         periodogram falls steeply, and an oscillator for each of its peaks that no season explains.
     seasons : "auto", float, sequence of float or None, default="auto"
         Periods in steps whose waves are in the mean. "auto" takes peaks of the periodogram, and seven times the
@@ -221,7 +221,7 @@ class GraphGPForecaster(Answering):
         is_listed = isinstance(parts, Sequence) and parts and all(isinstance(one, Component) for one in parts)
         if not isinstance(parts, str) and not is_listed:
             raise TypeError(
-                f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.time; got "
+                f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.series; got "
                 f"{parts!r}."
             )
 
@@ -656,10 +656,10 @@ class GraphGPForecaster(Answering):
         title, aspect
             As in `GraphGPRegressor.report`.
         """
-        from spectralgp.report.numbers import Filled
-        from spectralgp.report.page import write_page
-        from spectralgp.report.series import SeriesNumbers, forecast_predictions, learnt_curves
-        from spectralgp.report.words import count
+        from spectralgp.show.report.numbers import Filled
+        from spectralgp.show.report.page import write_page
+        from spectralgp.show.report.series import SeriesNumbers, forecast_predictions, learnt_curves
+        from spectralgp.show.report.words import count
 
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")

@@ -15,7 +15,7 @@ from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.reading import Form, keep_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Response
+from spectralgp.model.kernels import Response
 
 
 def load(

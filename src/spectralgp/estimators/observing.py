@@ -13,9 +13,9 @@ from spectralgp._basics.tables import Table, as_table, is_data_array
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.answers import among_training
 from spectralgp.estimators.reading import Training
-from spectralgp.fields import LatentPosterior, ObservedBy
-from spectralgp.likelihoods import Gaussian, Likelihood, as_likelihood
-from spectralgp.likelihoods.base import Condition
+from spectralgp.model.fields import LatentPosterior, ObservedBy
+from spectralgp.model.likelihoods import Gaussian, Likelihood, as_likelihood
+from spectralgp.model.likelihoods.base import Condition
 
 INTERCEPT = "intercept"
 UNNAMED = "covariate "  # and a number: a column of an array

@@ -30,11 +30,17 @@ from spectralgp._basics.tables import (
     row_labels,
     written,
 )
-from spectralgp.fields import Changes, Logarithms, Transformation
-from spectralgp.fields.seen import MOST_DENSE
 from spectralgp.graphs import Graph, GraphBase, as_graph
+from spectralgp.graphs.operators import precision_of
 from spectralgp.graphs.weights import chosen_nodes, is_range
-from spectralgp.kernels import (
+from spectralgp.learning import Solver, Task
+from spectralgp.learning.candidates import Setting
+from spectralgp.learning.folds import Stacking
+from spectralgp.learning.objective import check_noise
+from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
+from spectralgp.model.fields import Changes, Logarithms, Transformation
+from spectralgp.model.fields.seen import MOST_DENSE
+from spectralgp.model.kernels import (
     GraphKernel,
     Identity,
     Independent,
@@ -45,14 +51,8 @@ from spectralgp.kernels import (
     Unrelated,
     as_input_kernel,
 )
-from spectralgp.learning import Solver, Task
-from spectralgp.learning.candidates import Setting
-from spectralgp.learning.folds import Stacking
-from spectralgp.learning.objective import check_noise
-from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
-from spectralgp.operators import precision_of
-from spectralgp.signals import Center, Units, can_place, read_in, read_signals
-from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
+from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
+from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes

@@ -29,9 +29,15 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.observing import Beside
-from spectralgp.fields import By, LeaveOneOut, ObservedBy, Predictive, leave_one_out
 from spectralgp.graphs import GraphBase, as_graph
-from spectralgp.kernels import (
+from spectralgp.graphs.operators import precision_of
+from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
+from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
+from spectralgp.learning.fitting import Shown, fit_models
+from spectralgp.learning.many import rows_to_learn_from, what_takes_long
+from spectralgp.learning.time_order import in_time_order
+from spectralgp.model.fields import By, LeaveOneOut, ObservedBy, Predictive, leave_one_out
+from spectralgp.model.kernels import (
     Diffusion,
     GraphKernel,
     Identity,
@@ -40,18 +46,12 @@ from spectralgp.kernels import (
     SpectralKernel,
     as_input_kernel,
 )
-from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
-from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.learning.many import rows_to_learn_from, what_takes_long
-from spectralgp.learning.time_order import in_time_order
-from spectralgp.likelihoods import Likelihood
-from spectralgp.likelihoods.base import BESIDE
-from spectralgp.operators import precision_of
-from spectralgp.spectra import SpectrumSettings, release_passes
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.likelihoods.base import BESIDE
+from spectralgp.model.spectra import SpectrumSettings, release_passes
 
 if TYPE_CHECKING:
-    from spectralgp.report.shapes import FilterShape
+    from spectralgp.show.report.shapes import FilterShape
 
 LATENT_DEGREE = 2  # of the filter of latent signals, where no kernel is given
 FILTERS = ("signal", "residual", "carry")
@@ -980,9 +980,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         exposure, trials, noise_variance, weights, covariates : optional
             As in `impute`, for held-out signals.
         """
-        from spectralgp.report.numbers import NewSignals, gather
-        from spectralgp.report.page import write_page
-        from spectralgp.report.words import count, training_note
+        from spectralgp.show.report.numbers import NewSignals, gather
+        from spectralgp.show.report.page import write_page
+        from spectralgp.show.report.words import count, training_note
 
         check_is_fitted(self)
         self.graph_.require_whole("for a report")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
-from spectralgp.forecasting.model import SeriesModel
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Stacking
+from spectralgp.series.model import SeriesModel
 
 
 def write_model(model: Any, path: str | PathLike[str]) -> None:

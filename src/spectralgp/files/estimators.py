@@ -11,27 +11,27 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from spectralgp import likelihoods
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count, Number, axes, ge
 from spectralgp._basics.tables import LIBRARIES, Layout
-from spectralgp.fields import GraphGP
-from spectralgp.fields.classes import ClassSites
 from spectralgp.files.nouns import FOUND, NAME, SIGNALS
 from spectralgp.files.schema import Kind, are_places, derived, each, hints_of, maker, record, require, several
-from spectralgp.forecasting.backtests import Backtest
-from spectralgp.forecasting.model import SeriesModel
-from spectralgp.forecasting.stack import LAGS
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.kernels import GraphKernel, InputRecipe
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
 from spectralgp.learning.fitting import FittedModels, Tried, conditioned
 from spectralgp.learning.objective import NoiseVariances
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.likelihoods import Likelihood
-from spectralgp.spectra import SpectrumSettings
-from spectralgp.states import Component
-from spectralgp.time import ModalProcess
+from spectralgp.model import likelihoods
+from spectralgp.model.fields import GraphGP
+from spectralgp.model.fields.classes import ClassSites
+from spectralgp.model.kernels import GraphKernel, InputRecipe
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.spectra import SpectrumSettings
+from spectralgp.model.statespace import Component
+from spectralgp.series import ModalProcess
+from spectralgp.series.backtests import Backtest
+from spectralgp.series.model import SeriesModel
+from spectralgp.series.stack import LAGS
 
 # what is kept of what a regressor learnt; the rest is computed again
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")

@@ -18,11 +18,11 @@ from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
 from spectralgp.files.nouns import FOUND
 from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, Special, require
 from spectralgp.graphs import Graph
-from spectralgp.kernels import GraphKernel, Response
-from spectralgp.kernels.carry import DEGREE
 from spectralgp.learning import Outcome
-from spectralgp.signals import Signals, state_of
-from spectralgp.spectra import Exact, Spectrum
+from spectralgp.model.kernels import GraphKernel, Response
+from spectralgp.model.kernels.carry import DEGREE
+from spectralgp.model.signals import Signals, state_of
+from spectralgp.model.spectra import Exact, Spectrum
 
 Json = Any
 FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "classifier": CLASSIFIER}

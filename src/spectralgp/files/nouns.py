@@ -12,7 +12,6 @@ from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import NotNegative, Number, Positive, Range, axes, ge, gt
-from spectralgp.fields import EffectPrior, GraphGP, ObservedBy, Shrinkage, Transformation
 from spectralgp.files.schema import (
     KINDS,
     SHARED,
@@ -31,22 +30,23 @@ from spectralgp.files.schema import (
     several,
     special,
 )
-from spectralgp.forecasting.backtests import Backtest
-from spectralgp.forecasting.mean import Mean
-from spectralgp.forecasting.model import GRAPH as ON_GRAPH
-from spectralgp.forecasting.model import NODES as NODES_ALONE
-from spectralgp.forecasting.model import SEPARABLE
-from spectralgp.forecasting.stack import Trials
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.kernels import GraphKernel, Response
 from spectralgp.learning import Candidate, Certificate, Draws, Outcome, Stage, Task
-from spectralgp.likelihoods import Likelihood
+from spectralgp.model.fields import EffectPrior, GraphGP, ObservedBy, Shrinkage, Transformation
+from spectralgp.model.kernels import GraphKernel, Response
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.signals import CompleteState, IncompleteState, ReadAs, Signals, Units
+from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
+from spectralgp.model.statespace import Component
 from spectralgp.scores import JUDGED_LEVELS
-from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Signals, Units
-from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
-from spectralgp.states import Component
-from spectralgp.time import Filtered, ModalProcess, SeriesFit
-from spectralgp.time.learning import Dynamics
+from spectralgp.series import Filtered, ModalProcess, SeriesFit
+from spectralgp.series.backtests import Backtest
+from spectralgp.series.learning import Dynamics
+from spectralgp.series.mean import Mean
+from spectralgp.series.model import GRAPH as ON_GRAPH
+from spectralgp.series.model import NODES as NODES_ALONE
+from spectralgp.series.model import SEPARABLE
+from spectralgp.series.stack import Trials
 
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 

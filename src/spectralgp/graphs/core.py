@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.html import as_html
+from spectralgp.graphs.operators import Operator, make_operator
+from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
 from spectralgp.graphs.points import Joining, as_places, weights_from_points
 from spectralgp.graphs.weights import (
     as_coordinates,
@@ -27,8 +29,6 @@ from spectralgp.graphs.weights import (
     weights_from_edges,
     with_small_indices,
 )
-from spectralgp.operators import Operator, make_operator
-from spectralgp.operators.base import lanczos, largest_ritz_value
 
 LaplacianKind = Literal["combinatorial", "normalized", "balanced"]
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized", "balanced")

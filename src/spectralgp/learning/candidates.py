@@ -11,14 +11,21 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.fields import GraphGP, Posterior, Transformation, condition_latent, conditioned, conditioned_shrunk
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
-from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
-from spectralgp.signals import Scale, Signals
+from spectralgp.model.fields import (
+    GraphGP,
+    Posterior,
+    Transformation,
+    condition_latent,
+    conditioned,
+    conditioned_shrunk,
+)
+from spectralgp.model.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
+from spectralgp.model.kernels.carry import CarryColumns
+from spectralgp.model.signals import Scale, Signals
 
 DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")

@@ -12,9 +12,9 @@ from scipy.optimize import minimize_scalar
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import report
-from spectralgp.fields.classes import ClassSites, LabelledField, given_labels, with_sites
-from spectralgp.kernels import Diffusion
-from spectralgp.spectra import FilterBank, Spectrum
+from spectralgp.model.fields.classes import ClassSites, LabelledField, given_labels, with_sites
+from spectralgp.model.kernels import Diffusion
+from spectralgp.model.spectra import FilterBank, Spectrum
 
 STRENGTHS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)  # of diffusion, from some neighbours to large parts of a graph
 AMPLITUDE = 10.0  # of latent fields: labels are nearly a function of them

@@ -13,14 +13,14 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, axes, ge
-from spectralgp.fields import GraphGP, Posterior
-from spectralgp.fields.field import Levels
-from spectralgp.fields.posterior import conditioned
-from spectralgp.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
 from spectralgp.learning.expectations import LatentSignals, Together, expectation_of
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
+from spectralgp.model.fields import GraphGP, Posterior
+from spectralgp.model.fields.field import Levels
+from spectralgp.model.fields.posterior import conditioned
+from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
 
 DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
 LATENT_DIFFERENCE = 1e-2  # the same where gradients are those of sites, found to a tolerance

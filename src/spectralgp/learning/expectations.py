@@ -11,13 +11,13 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array
-from spectralgp.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
-from spectralgp.fields.sites import FINAL, ROUGH, STEP, Effort
-from spectralgp.kernels.base import Positivity
 from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
-from spectralgp.likelihoods import Likelihood
-from spectralgp.signals import expected_signals
+from spectralgp.model.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
+from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
+from spectralgp.model.kernels.base import Positivity
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.signals import expected_signals
 
 SEED = 0
 FIRST_DRAWS, COARSE_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 4, 2, 1_024

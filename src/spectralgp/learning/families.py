@@ -8,13 +8,13 @@ from typing import Literal
 
 from spectralgp._basics.checks import as_option
 from spectralgp._basics.progress import Progress, telling
-from spectralgp.fields import GraphGP
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
 from spectralgp.learning.sqp import Sqp
+from spectralgp.model.fields import GraphGP
+from spectralgp.model.kernels import GraphKernel
 
 SolverLike = Solver | Literal["sqp", "lagrangian"] | None
 

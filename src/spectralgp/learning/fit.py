@@ -15,10 +15,10 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp._basics.saved import Count, Number
-from spectralgp.fields import GraphGP
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning.objective import Landscape, Objective, Task
-from spectralgp.spectra import Errors
+from spectralgp.model.fields import GraphGP
+from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.spectra import Errors
 
 MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
 MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative

@@ -16,7 +16,6 @@ from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, report
 from spectralgp._basics.saved import NotNegative, Number
-from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
@@ -26,6 +25,7 @@ from spectralgp.learning.many import MOST_MEMBERS, Conditioning, conditioning, o
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
+from spectralgp.model.fields import GraphGP, Mixture, Posterior, stacking_weights
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_FILLING = 3  # the same where signals have holes, which each member completes

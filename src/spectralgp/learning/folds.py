@@ -17,15 +17,15 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp._basics.saved import UNSAVED, Count, ge
-from spectralgp.fields import GraphGP, conditioned, held_out_densities, held_out_values
-from spectralgp.kernels import GraphKernel, Polynomial
-from spectralgp.kernels.base import Frozen
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.signals import Signals
+from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values
+from spectralgp.model.kernels import GraphKernel, Polynomial
+from spectralgp.model.kernels.base import Frozen
+from spectralgp.model.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on
 HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates

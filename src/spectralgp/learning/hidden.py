@@ -9,14 +9,14 @@ from scipy.stats import norm
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import quietly, report
-from spectralgp.fields import GraphGP, Transformation
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.families import learn_near
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, FoldScores
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.signals import Signals
+from spectralgp.model.fields import GraphGP, Transformation
+from spectralgp.model.signals import Signals
 
 MOST_HIDDEN, LEAST_HIDDEN = 0.15, 0.05  # share of what was observed
 ENOUGH_HIDDEN = 2_000  # entries, however many were observed

@@ -13,12 +13,12 @@ from scipy.linalg import solve, solve_triangular
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import report
 from spectralgp._basics.saved import Count, Positive
-from spectralgp.fields import Evidence
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import MAX_ACTIVE, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.learning.sqp import Sqp, grid_search
-from spectralgp.spectra import Spectrum
+from spectralgp.model.fields import Evidence
+from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.spectra import Spectrum
 
 FIRST_MULTIPLIER = 1e-2
 RESIDUAL = 1e-3  # of the conditions of optimality, where a stage counts as converged

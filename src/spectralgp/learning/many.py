@@ -10,12 +10,12 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import mention
-from spectralgp.fields import GraphGP, Posterior, conditioned, greedy_points
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.objective import Task
-from spectralgp.spectra import modes_of
+from spectralgp.model.fields import GraphGP, Posterior, conditioned, greedy_points
+from spectralgp.model.spectra import modes_of
 
 MOST_LEARNT_WHOLE = 1_500  # signals that hyperparameters are learnt from, all of them
 LEARNT_FROM = 1_000  # signals that they are learnt from where there are more

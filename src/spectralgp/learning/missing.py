@@ -10,12 +10,12 @@ from scipy.linalg import cholesky
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, report
-from spectralgp.fields import GraphGP
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning.expectations import MAX_MISSING_SHARE, Expectation, count_of, expectation_of, max_draws
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.likelihoods import Likelihood
+from spectralgp.model.fields import GraphGP
+from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.likelihoods import Likelihood
 
 DRAW_TOLERANCE_NATS = 0.02  # that draws may cost
 DRAW_GROUPS = 8  # from which that cost is estimated

@@ -13,13 +13,22 @@ from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.saved import UNSAVED, Positive, StoredAs, axes, ge
-from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, ObservedBy, are_in_time, rows_in_time
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
-from spectralgp.kernels.base import Positivity
-from spectralgp.kernels.carry import CarryColumns, CarryFilter
-from spectralgp.signals import Signals, as_training, read_in
-from spectralgp.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.fields import (
+    Evidence,
+    EvidenceInTime,
+    GraphGP,
+    Inputs,
+    InTime,
+    ObservedBy,
+    are_in_time,
+    rows_in_time,
+)
+from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
+from spectralgp.model.kernels.base import Positivity
+from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.model.signals import Signals, as_training, read_in
+from spectralgp.model.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0

@@ -14,10 +14,10 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp._basics.saved import Count, Positive, ge
-from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Landscape, Objective, Task
-from spectralgp.spectra import Spectrum
+from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.spectra import Spectrum
 
 # The continuation
 COARSE_TOLERANCE_NATS = 0.3  # that a fit may fall short of its maximum where it is compared and thrown away

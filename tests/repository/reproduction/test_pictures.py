@@ -13,7 +13,7 @@ from reproduction.figures import pictures
 from reproduction.filter_pictures import error_figure, filter_figure
 from reproduction.jobs import spread_out
 from reproduction.prediction_pictures import DATA, draw_spectra, new_figure, score_figure
-from spectralgp.plots import COLOURS
+from spectralgp.show.plots import COLOURS
 
 
 def lines(ax) -> dict:

@@ -8,11 +8,11 @@ from scipy.optimize import nnls
 
 import oracle
 from spectralgp import Graph, Polynomial, Sqp, Task, learn
-from spectralgp.kernels import WithResidual
-from spectralgp.kernels.base import Positivity
 from spectralgp.learning import Certificate, Outcome, sqp
 from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
 from spectralgp.learning.sqp import _climb, _quadratic_program, _Summit, judged, maximise, updated
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.kernels.base import Positivity
 from tolerances import EXACT
 
 

@@ -15,9 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
-from spectralgp.fields import Logarithms, condition, condition_shrunk, held_out_values
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.learning.candidates import (
     Setting,
@@ -30,8 +28,10 @@ from spectralgp.learning.candidates import (
 )
 from spectralgp.learning.folds import _points
 from spectralgp.learning.time_order import in_time_order
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, Exact
+from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Chebyshev, Exact
 from tolerances import FORMULA
 
 N_SIGNALS = 9

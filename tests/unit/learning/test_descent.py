@@ -7,10 +7,10 @@ import pytest
 
 import oracle
 from cases import GRAPHS, bound
-from spectralgp.kernels import Polynomial
 from spectralgp.learning import Limits, Task
 from spectralgp.learning.lagrangian import MAX_STEP, RATES, FilterProblem, descend, learning_rate
 from spectralgp.learning.objective import Objective
+from spectralgp.model.kernels import Polynomial
 from tolerances import GRADIENT
 
 EVERYTHING = np.arange(1)

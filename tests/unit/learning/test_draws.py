@@ -8,9 +8,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS
-from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Task, hyperparameter_draws, learn
 from spectralgp.learning.objective import Objective
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from tolerances import STANDARD_ERRORS
 
 N_SIGNALS = 25

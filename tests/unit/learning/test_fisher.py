@@ -10,10 +10,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import oracle
 from cases import KERNELS, WEIGHTS
 from spectralgp.graphs import Graph
-from spectralgp.kernels import LocalAverage, Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective, fisher_information
-from spectralgp.spectra import Chebyshev, Exact, decompose
+from spectralgp.model.kernels import LocalAverage, Polynomial
+from spectralgp.model.spectra import Chebyshev, Exact, decompose
 from tolerances import FORMULA, GRADIENT, QUADRATURE
 
 N_SIGNALS = 5

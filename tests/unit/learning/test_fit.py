@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cases import GRAPHS
-from spectralgp.kernels import Polynomial
 from spectralgp.learning import Outcome, Task, learn
 from spectralgp.learning.fit import certify
 from spectralgp.learning.objective import Objective
-from spectralgp.spectra import decompose
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.spectra import decompose
 
 SIGNALS = np.random.default_rng(0).standard_normal((6, 7))
 

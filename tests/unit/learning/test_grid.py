@@ -11,11 +11,11 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
-from spectralgp.kernels import Polynomial
-from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import GRID_NOISE_SHARES, GRIDS, MAX_GRID_FILTERS, _combinations, grid_search
+from spectralgp.model.kernels import Polynomial
+from spectralgp.model.kernels.carry import CarryColumns
 from tolerances import FORMULA, OPTIMUM
 
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))

@@ -15,13 +15,13 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
-from spectralgp.fields import stacking_weights
-from spectralgp.kernels import Standardised, WithResidual
 from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fitting import MOST_FILLING
 from spectralgp.learning.hidden import HiddenEntries, hidden_like_holes
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import stacking_weights
+from spectralgp.model.kernels import Standardised, WithResidual
+from spectralgp.model.signals import read_signals
 from tolerances import MASKED
 
 GRAPH = GRAPHS["random"]

@@ -10,8 +10,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
-from spectralgp.kernels import Diffusion, Identity, LocalAverage, Polynomial
 from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, sqp
+from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial
 from tolerances import OPTIMUM
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)

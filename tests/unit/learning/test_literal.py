@@ -11,10 +11,10 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp import GraphGPRegressor
-from spectralgp.kernels import Polynomial
 from spectralgp.learning import Lagrangian, Limits, Outcome, Task, learn
 from spectralgp.learning.lagrangian import FilterProblem
 from spectralgp.learning.objective import Objective
+from spectralgp.model.kernels import Polynomial
 from tolerances import CONVERGED, FORMULA, OPTIMUM
 
 N_SIGNALS = 8

@@ -24,16 +24,16 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.fields import ObservedBy, Seen, seen_about
-from spectralgp.fields.sites import FINAL, ROUGH, STEP
-from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.expectations import CompletedHoles, LatentSignals
 from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
-from spectralgp.likelihoods import NegativeBinomial, Poisson
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import ObservedBy, Seen, seen_about
+from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
+from spectralgp.model.kernels import WithResidual
+from spectralgp.model.likelihoods import NegativeBinomial, Poisson
+from spectralgp.model.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES = 24, 20
@@ -372,7 +372,7 @@ def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypa
         asked.append((n_draws, None if start is None else len(start), tolerance))
         return draws(self, n_draws, random_state, start, tolerance)
 
-    monkeypatch.setattr("spectralgp.fields.seen.MOST_DENSE", -1)
+    monkeypatch.setattr("spectralgp.model.fields.seen.MOST_DENSE", -1)
     monkeypatch.setattr(Seen, "draws", recorded)
     monkeypatch.setattr(expectations, "seen_about", lambda *given, **how: told.append(how) or about(*given, **how))
     monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 1e-9)

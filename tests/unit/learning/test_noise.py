@@ -24,12 +24,12 @@ from spectralgp import (
     load,
 )
 from spectralgp.datasets import sensor_graph
-from spectralgp.fields import log_marginal_likelihood
-from spectralgp.fields.factors import SERIES_OF_DRAWS
-from spectralgp.kernels import WithResidual
 from spectralgp.learning import Task
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import NOISE_FLOOR, told_apart
+from spectralgp.model.fields import log_marginal_likelihood
+from spectralgp.model.fields.factors import SERIES_OF_DRAWS
+from spectralgp.model.kernels import WithResidual
 
 NOISE = 0.3
 SMOOTH = Diffusion(40.0, laplacian="combinatorial", scaled=True)

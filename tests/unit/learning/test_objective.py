@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS, bound
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Polynomial, inputs
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective, check_noise, noise_log_prior
+from spectralgp.model.kernels import Polynomial, inputs
 from tolerances import FORMULA, GRADIENT
 
 N_SIGNALS = 6

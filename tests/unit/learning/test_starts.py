@@ -13,11 +13,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
 from spectralgp.datasets import draw_filtered_signals, sensor_graph
-from spectralgp.kernels import WithResidual, as_input_kernel
 from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import random_start
-from spectralgp.spectra import Chebyshev
+from spectralgp.model.kernels import WithResidual, as_input_kernel
+from spectralgp.model.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(6, 1)

@@ -9,10 +9,10 @@ from sklearn.gaussian_process.kernels import RBF
 import spectralgp
 from oracle import relative_error
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
-from spectralgp.fields import Changes
-from spectralgp.kernels import Independent, Unrelated
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
+from spectralgp.model.fields import Changes
+from spectralgp.model.kernels import Independent, Unrelated
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -332,8 +332,8 @@ def test_a_model_of_changes_stays_on_its_graph(model):
 def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
-    from spectralgp.report.numbers import gather
-    from spectralgp.report.words import variance_words
+    from spectralgp.show.report.numbers import gather
+    from spectralgp.show.report.words import variance_words
 
     names = [str(node) for node in ALL]
     numbers = gather(model, model._learnt, names, [f"row {row}" for row in range(N_TRAIN)])

@@ -8,8 +8,6 @@ from scipy.optimize import minimize
 
 import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Task, condition, condition_shrunk, learn
-from spectralgp.fields import leave_one_out
-from spectralgp.kernels import Standardised
 from spectralgp.learning import Candidate, Sqp
 from spectralgp.learning.candidates import (
     have_scales,
@@ -20,7 +18,9 @@ from spectralgp.learning.candidates import (
     tuned_twin,
 )
 from spectralgp.learning.weights import weights_by_error
-from spectralgp.signals import read_signals
+from spectralgp.model.fields import leave_one_out
+from spectralgp.model.kernels import Standardised
+from spectralgp.model.signals import read_signals
 
 N_NODES = 24
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])

@@ -12,11 +12,11 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from cases import GRAPHS
-from spectralgp.fields import Logarithms, stacking_weights
-from spectralgp.kernels import Identity
 from spectralgp.learning import Candidate, Draws, FittedModels, Folds, FoldScores, Sqp, Task
 from spectralgp.learning.fitting import _of_use, _tried, _weights_between, conditioned
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
+from spectralgp.model.fields import Logarithms, stacking_weights
+from spectralgp.model.kernels import Identity
 from spectralgp.scores import crps
 
 SMALL = Task.of(GRAPHS["random"], None, np.empty((4, 0)), np.random.default_rng(3).standard_normal((4, 7)))

@@ -1,0 +1,379 @@
+"""What the Chebyshev recurrence needs of a Laplacian, whatever computes it; moments by it, and the Lanczos method."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_cupy_array
+from numpy.typing import NDArray
+from scipy.fft import dct
+from scipy.linalg import eigh_tridiagonal
+
+from spectralgp._basics.arrays import on_host, take
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import mention
+from spectralgp.graphs.operators.randomness import node_normals, node_signs
+
+LANCZOS_STEPS = 200
+LANCZOS_TOLERANCE = 1e-7
+CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is found anew less and less often
+BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos finds from below
+VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
+RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond what it found
+
+
+class Operator(ABC):
+    """``A = 2 L / bound - I`` acting on blocks of columns, with the nodes along the first axis.
+
+    Blocks are arrays of the operator's own library, in its own order of the nodes; `load` and `unload` translate. The
+    `bound` on the eigenvalues of ``L`` starts as `gershgorin`, which always holds.
+    """
+
+    dtype: Any
+
+    def __init__(self, n_nodes: int, gershgorin: float) -> None:
+        self.n_nodes = n_nodes
+        self.gershgorin = gershgorin or 1.0
+        self.bound = self.gershgorin
+
+    @abstractmethod
+    def load(self, signals: Any) -> Any:
+        """Block with the given signals, shape (n_signals, n_nodes), in its columns."""
+
+    @abstractmethod
+    def unload(self, block: Any) -> Any:
+        """Signals, shape (n_signals, n_nodes), from a block; undoes `load`."""
+
+    @abstractmethod
+    def zeros(self, n_columns: int) -> Any:
+        """Block of zeros."""
+
+    @abstractmethod
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at one node per column, and zeros elsewhere."""
+
+    @abstractmethod
+    def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of random numbers of the nodes, drawn by `node_signs` or `node_normals`."""
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of independent random signs, which belong to the nodes: every operator draws the same."""
+        return self.random_block(node_signs, n_columns, random_state)
+
+    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of independent standard normal numbers, which belong to the nodes too."""
+        return self.random_block(node_normals, n_columns, random_state)
+
+    @abstractmethod
+    def rows(self) -> Any:
+        """Block of two columns: the diagonal of ``L``, and the sums of squares of its other entries in each row."""
+
+    @abstractmethod
+    def row_products(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows of two blocks, as a block of one column."""
+
+    @abstractmethod
+    def product(self, left: Any, right: Any) -> Array:
+        """``left^T right`` on the host, as float64."""
+
+    @abstractmethod
+    def column_products(self, left: Any, right: Any) -> Array:
+        """Inner products of the columns of two blocks on the host, as float64."""
+
+    @abstractmethod
+    def combine(self, block: Any, matrix: Array) -> Any:
+        """``block @ matrix`` with a small matrix from the host."""
+
+    @abstractmethod
+    def scale(self, block: Any, factors: Array) -> Any:
+        """Columns times one factor each, from the host."""
+
+    @abstractmethod
+    def beside(self, left: Any, right: Any) -> Any:
+        """Block with the columns of two."""
+
+    @abstractmethod
+    def chosen(self, block: Any, columns: NDArray[np.intp]) -> Any:
+        """Block with some of the columns of another."""
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of unloaded signals along a new first axis."""
+        return array_namespace(signals[0]).stack(signals)
+
+    @abstractmethod
+    def step(self, current: Any, previous: Any) -> Any:
+        """``2 A current - previous``, which may overwrite `previous`."""
+
+    def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
+        """Next block of the recurrence, with its products with itself and with the current block."""
+        following = self.step(current, previous)
+        multiply = self.product if gram else self.column_products
+        return following, multiply(following, following), multiply(following, current)
+
+    def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
+        """Yield products of ``T_k(A)`` times a block, taken over, with itself and the one before, for k = 1, 2, ..."""
+        multiply = self.product if gram else self.column_products
+        previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
+        yield multiply(current, current), multiply(current, previous)
+        while True:
+            following, squares, crosses = self.advance(current, previous, gram)
+            previous, current = current, following
+            yield squares, crosses
+
+    def filtered(self, columns: Any, coefficients: Array) -> Any:
+        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``, of a block that stays as it is.
+
+        Coefficients ``G`` have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column.
+        """
+        term = self.combine if coefficients.ndim == 3 else self.scale
+        n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
+        current, previous = self.zeros(n_outputs), self.zeros(n_outputs)
+        for number in range(n_terms - 1, 0, -1):
+            following = self.step(current, previous)
+            following += term(columns, coefficients[number])
+            current, previous = following, current
+            mention(f"filter {n_terms - number} of {n_terms - 1}")
+        # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
+        last = previous * -0.5
+        following = self.step(current, previous)
+        following *= 0.5
+        following += last
+        following += term(columns, coefficients[0])
+        return following
+
+    def probed(self, probes: Any, coefficients: Array) -> Any:
+        """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
+        total = self.zeros(coefficients.shape[0])
+        for coefficient, column in zip(coefficients.T, self.probed_terms(probes), strict=False):
+            total += self.combine(column, coefficient[None])
+        return total
+
+    def probed_terms(self, probes: Any) -> Iterator[Any]:
+        """Mean over probes ``z`` of ``z * T_k(A) z``, a block of one column for each k = 0, 1, ..."""
+        share = np.array([[1 / probes.shape[1]]])
+        yield self.combine(self.row_products(probes, probes), share)
+        previous, current = probes * 1, self.step(probes * 0.5, self.zeros(probes.shape[1]))
+        while True:
+            yield self.combine(self.row_products(probes, current), share)
+            previous, current = current, self.step(current, previous)
+
+    @cached_property
+    def traces(self) -> tuple[float, float]:
+        """Traces of ``L`` and of its square, from sums over its entries."""
+        rows = self.rows()
+        trace, others = self.product(self.zeros(1) + 1, rows)[0]
+        return float(trace), float(self.product(rows, rows)[0, 0] + others)
+
+    def low_diagonals(self) -> Any:
+        """Block of three columns: the diagonals of ``T_0(A)``, ``T_1(A)`` and ``T_2(A)``, exactly."""
+        rows, scale = self.rows(), 2 / self.bound
+        ones = self.zeros(1) + 1
+        first = self.combine(rows, np.array([[scale], [0.0]])) - ones
+        second = 2 * (first * first + self.combine(rows, np.array([[0.0], [scale**2]]))) - ones
+        return self.beside(self.beside(ones, first), second)
+
+    @cached_property
+    def keeps_constants(self) -> bool:
+        """Whether a constant is an eigenvector, of eigenvalue -1 of ``A``, as for the combinatorial Laplacian."""
+        ones = self.zeros(1) + 1
+        missed = self.step(ones, self.zeros(1)) + ones * 2
+        rounding = 64 * float(np.finfo(str(self.dtype).rpartition(".")[2]).eps)
+        return bool(self.column_products(missed, missed)[0] <= self.n_nodes * rounding**2)
+
+    def largest_eigenvalue(self) -> tuple[float, float]:
+        """Largest eigenvalue of ``L`` by the Lanczos method, and a residual within which there is an eigenvalue.
+
+        Where many crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
+        """
+        # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
+        rows = self._lanczos_rows(self.random_normal(1, np.random.default_rng(0)))
+        value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, self.n_nodes))
+        return self.bound * (value + 1) / 2, self.bound * residual / 2
+
+    def _lanczos_rows(self, start: Any) -> Iterator[tuple[float, float]]:
+        """Rows of the tridiagonal matrix that `lanczos` makes of ``A``."""
+
+        def inner(left: Any, right: Any) -> float:
+            return float(self.product(left, right)[0, 0])
+
+        return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
+
+    def tighten(self, largest_eigenvalue: float, residual: float) -> None:
+        """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
+        reach = max(BOUND_MARGIN * largest_eigenvalue, largest_eigenvalue + RESIDUALS_BEYOND * residual)
+        self.bound = min(self.gershgorin, reach) or 1.0
+
+
+class ArrayOperator(Operator):
+    """An operator whose blocks are arrays; its verbs that need no more than these also serve parts of blocks."""
+
+    @staticmethod
+    def row_products(left: Any, right: Any) -> Any:
+        return array_namespace(left).vecdot(left, right)[:, None]
+
+    @staticmethod
+    def product(left: Any, right: Any) -> Array:
+        # NumPy's single precision is added up in double precision, a piece at a time
+        if not isinstance(left, np.ndarray) or left.dtype == np.float64:
+            return np.asarray(on_host(left.T @ right), dtype=np.float64)
+        height = max(1, VALUES_SUMMED_AT_ONCE // max(1, left.shape[1] + right.shape[1]))
+        total = np.zeros((left.shape[1], right.shape[1]))
+        for start in range(0, len(left), height):
+            rows = slice(start, start + height)
+            total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
+        return total
+
+    @staticmethod
+    def column_products(left: Any, right: Any) -> Array:
+        if isinstance(left, np.ndarray):
+            return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
+        if is_cupy_array(left):  # where a whole product is faster than a reduction by columns
+            return np.diagonal(ArrayOperator.product(left, right)).copy()
+        return np.asarray(on_host(array_namespace(left).sum(left * right, axis=0)), dtype=np.float64)
+
+    @staticmethod
+    def combine(block: Any, matrix: Array) -> Any:
+        return block @ _such_as(block, matrix)
+
+    @staticmethod
+    def scale(block: Any, factors: Array) -> Any:
+        return block * _such_as(block, factors)
+
+    @staticmethod
+    def beside(left: Any, right: Any) -> Any:
+        return array_namespace(left).concat([left, right], axis=1)
+
+    @staticmethod
+    def chosen(block: Any, columns: NDArray[np.intp]) -> Any:
+        return take(block, columns, axis=1)
+
+
+def _such_as(block: Any, values: Array) -> Any:
+    """Values from the host in the library, the type and the place of a block."""
+    return array_namespace(block).asarray(values, dtype=block.dtype, device=device(block))
+
+
+def lanczos(
+    apply: Callable[[Any], Any], inner: Callable[[Any, Any], float], start: Any
+) -> Iterator[tuple[float, float]]:
+    """Yield the entries of the tridiagonal matrix on its diagonal and next to it, one row per step.
+
+    Only two vectors are kept: lost orthogonality merely repeats eigenvalues. A second entry of zero is the last.
+    """
+    current = start * (1 / math.sqrt(inner(start, start)))
+    previous, length = None, 0.0
+    while True:
+        following = apply(current)
+        if previous is not None:
+            following = following - previous * length
+        diagonal = inner(following, current)
+        following = following - current * diagonal
+        length = math.sqrt(max(inner(following, following), 0.0))
+        yield diagonal, length
+        previous, current = current, following * (1 / length)
+
+
+def largest_ritz_value(
+    rows: Iterable[tuple[float, float]], tolerance: float, max_steps: int | None = None
+) -> tuple[float, float]:
+    """Largest eigenvalue of the matrix that `lanczos` yields, until it is within the tolerance of the operator's."""
+    diagonal: list[float] = []
+    below: list[float] = []
+    next_check, value, residual = 1, 0.0, math.inf
+    for entry, length in rows:
+        diagonal.append(entry)
+        n_steps = len(diagonal)
+        if n_steps in (next_check, max_steps) or length <= tolerance:
+            last = (n_steps - 1, n_steps - 1)
+            values, vectors = eigh_tridiagonal(diagonal, below, select="i", select_range=last)
+            value, residual = float(values[0]), length * abs(float(vectors[-1, 0]))
+            if residual <= tolerance or n_steps == max_steps:
+                break
+            next_check = n_steps + (1 if n_steps < CHECKED_EVERY_STEP else n_steps // 4)
+        below.append(length)
+    return value, residual
+
+
+def chebyshev_points(n_points: int) -> Array:
+    """``x_q = cos(pi (q + 1/2) / Q)``, the nodes of equation (25), in [-1, 1] from right to left."""
+    return np.cos(np.pi * (np.arange(n_points) + 0.5) / n_points)
+
+
+def chebyshev_coefficients(values: Array) -> Array:
+    """Coefficients of the Chebyshev series through values at `chebyshev_points`, along the last axis."""
+    coefficients = dct(values, type=2, axis=-1) / values.shape[-1]
+    coefficients[..., 0] /= 2
+    return coefficients
+
+
+def quadrature_weights(moments: Array) -> Array:
+    """Weights at `chebyshev_points` from moments of ``T_k``, along the first axis: equation (25)."""
+    return dct(moments, type=3, axis=0) / moments.shape[0]
+
+
+class MomentPass:
+    """Chebyshev moments ``Y T_k(A) Y^T`` of columns ``Y^T`` (`gram`), or of each alone, by a recurrence that can go on.
+
+    Every step gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (24)). The columns, a block of the
+    operator, are taken over. Pickles hold the moments alone.
+    """
+
+    def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
+        self.gram = gram
+        self._moments: list[Any] = [(operator.product if gram else operator.column_products)(columns, columns)]
+        self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
+        self._go_on(1)
+
+    @classmethod
+    def known(cls, moments: Array, gram: bool) -> MomentPass:
+        """A pass that was made before, of which nothing but the moments is left."""
+        known = cls.__new__(cls)
+        known.gram, known._moments, known._recurrence = gram, list(moments), None
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_recurrence": None}
+
+    @property
+    def n_moments(self) -> int:
+        """How many moments there are so far; always odd."""
+        return len(self._moments)
+
+    @property
+    def moments(self) -> Array:
+        """Moments so far, along the first axis."""
+        return np.stack(self._moments)
+
+    def release(self) -> None:
+        """Forget the state of the recurrence, which going on would need, and keep the moments."""
+        self._recurrence = None
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the recurrence cannot go on."""
+        return self._recurrence is None
+
+    def _go_on(self, n_steps: int, n_wanted: int | None = None) -> None:
+        assert self._recurrence is not None or not n_steps, "the state of the recurrence was forgotten"
+        try:
+            for squares, crosses in islice(self._recurrence or (), n_steps):
+                first = crosses if self.n_moments == 1 else 2 * crosses - self._moments[1]
+                self._moments += [first, 2 * squares - self._moments[0]]
+                if n_wanted is not None:
+                    mention(f"moment {self.n_moments} of {n_wanted}")
+        except BaseException:
+            self.release()  # a recurrence that was interrupted ends
+            raise
+
+    def extend(self, n_moments: int) -> None:
+        """Go on until there are at least `n_moments`; an ArithmeticError if an eigenvalue is outside the interval."""
+        self._go_on(max(0, n_moments - self.n_moments + 1) // 2, n_moments)
+        sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
+        if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):  # no moment exceeds the first on [-1, 1]
+            raise ArithmeticError("an eigenvalue of the Laplacian lies beyond the interval of the recurrence")

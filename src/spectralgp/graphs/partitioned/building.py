@@ -1,0 +1,478 @@
+"""From rows of the weights to a finished folder: boundaries, rings of halos, partitions, head."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+
+from spectralgp._basics.checks import Array, Integers, as_integer
+from spectralgp._basics.files import atomic_write
+from spectralgp._basics.progress import progress_bar, report
+from spectralgp.graphs.partitioned.folder import (
+    COORDINATES,
+    HEAD,
+    NAMES,
+    OWNERS,
+    PART,
+    PLACES,
+    Head,
+    checksum,
+    file_names,
+    numbered,
+    read_array,
+)
+from spectralgp.graphs.partitioned.partitioning import Partitioning
+from spectralgp.graphs.weights import check_sums, small_integers
+
+MAX_AUTO_HOPS = 8
+MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
+LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
+PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
+BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
+FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
+
+
+# -------------------------------------------------------------------------------------- the folder that is being built
+
+
+@dataclass(frozen=True, eq=False)
+class BuildRequest:
+    """What every builder is told, as users write it; see `PartitionedGraph.from_graph`."""
+
+    folder: Path | str
+    n_partitions: int
+    n_hops: int | Literal["auto"]
+    overwrite: bool
+    verbose: bool
+
+    def __post_init__(self) -> None:
+        """Refuse wrong numbers of hops before anything is read."""
+        if self.n_hops != "auto":
+            if isinstance(self.n_hops, str):
+                raise ValueError(f"n_hops must be 'auto' or a whole number; got {self.n_hops!r}. Pass 'auto'.")
+            as_integer(self.n_hops, "n_hops", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class BuildDirectory:
+    """A folder that is being built. Every finished step is a folder of arrays in `scratch`, renamed when whole."""
+
+    folder: Path
+    scratch: Path  # named by the builder's arguments: only they go on with it
+    n_nodes: int
+    n_partitions: int
+    n_hops: int | Literal["auto"]
+    partitioner: str
+    names: Sequence[Hashable] | None
+
+    @property
+    def deepest(self) -> int:
+        """The largest number of rings that halos may come to have."""
+        return MAX_AUTO_HOPS if self.n_hops == "auto" else self.n_hops
+
+    def keep(
+        self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
+    ) -> None:
+        """Make the arrays of a step, unless they are there; those in `home` are on the disk before they appear."""
+        name = numbered(step, number)
+        target, beside = (home or self.scratch) / name, self.scratch / f"{name}.unfinished"
+        if target.is_dir():
+            return
+        arrays = make()
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        for array_name, array in arrays.items():
+            with (beside / f"{array_name}.npy").open("wb") as file:
+                np.save(file, array)
+                if home is not None:
+                    file.flush()
+                    os.fsync(file.fileno())
+        os.replace(beside, target)
+
+    def keep_each(
+        self,
+        step: str,
+        make: Callable[[int], dict[str, NDArray[Any]]],
+        n_times: int | None = None,
+        home: Path | None = None,
+    ) -> None:
+        """Keep the arrays of a step for every partition, or other number, one after the other."""
+        n_times = self.n_partitions if n_times is None else n_times
+        for number in range(n_times):
+            self.keep(step, number, partial(make, number), home)
+            report(f"{step} {number + 1} of {n_times}")
+
+    def kept(self, step: str, number: int, array: str) -> NDArray[Any]:
+        """One of the arrays of a step, memory-mapped."""
+        return read_array(self.scratch / numbered(step, number) / f"{array}.npy")
+
+    def publish(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write a file of the graph, unless it is there."""
+        if not (self.folder / name).exists():
+            with atomic_write(self.scratch / name) as beside:
+                write(beside)
+            os.replace(self.scratch / name, self.folder / name)
+
+    def keep_partitioning(self, make: Callable[[], Partitioning]) -> None:
+        """Keep which nodes go where."""
+
+        def arrays() -> dict[str, NDArray[Any]]:
+            order, starts = make()
+            rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
+            rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
+            return {"order": np.asarray(order, rank.dtype), "rank": rank, "starts": starts}
+
+        self.keep("partitioning", 0, arrays)
+
+    @cached_property
+    def order(self) -> NDArray[Any]:
+        """Nodes by rank."""
+        return self.kept("partitioning", 0, "order")
+
+    @cached_property
+    def rank(self) -> NDArray[Any]:
+        """Ranks of the nodes."""
+        return self.kept("partitioning", 0, "rank")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Ranks at which partitions begin, and the number of nodes."""
+        return np.array(self.kept("partitioning", 0, "starts"))
+
+    def own(self, number: int) -> slice:
+        """Ranks of a partition's own nodes."""
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def owners(self, ranks: NDArray[Any]) -> NDArray[np.int32]:
+        """Partitions that own nodes."""
+        return (np.searchsorted(self.starts, ranks, side="right") - 1).astype(np.int32)
+
+    def by_owner(self, ranks: Integers) -> Iterator[tuple[int, Integers]]:
+        """The owners of sorted nodes, each with the places of its nodes in it."""
+        ends = np.searchsorted(ranks, self.starts)
+        for owner in np.flatnonzero(np.diff(ends)).tolist():
+            yield owner, ranks[ends[owner] : ends[owner + 1]] - self.starts[owner]
+
+    def rows(self, number: int) -> csr_array:
+        """Rows of the weights of a partition's own nodes, over the nodes by rank, memory-mapped."""
+        indptr, columns, weights = (self.kept("rows", number, name) for name in ("indptr", "columns", "weights"))
+        return csr_array((weights, columns, indptr), shape=(len(indptr) - 1, self.n_nodes))
+
+
+@contextmanager
+def building(
+    request: BuildRequest,
+    source: Sequence[Any],
+    n_nodes: int,
+    names: Sequence[Hashable] | None,
+    partitioner: Any,
+    n_steps: int = 0,
+    n_rounds: int = 2,
+) -> Iterator[BuildDirectory]:
+    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished.
+
+    A bar shows steps, rounds over the partitions, and rings. Only the same `source` and nodes go on with a folder.
+    """
+    home, n_partitions = Path(request.folder).absolute(), as_integer(request.n_partitions, "n_partitions", 1, n_nodes)
+    for name in names or ():  # which are written as JSON
+        if not isinstance(name, str | int | float):
+            raise TypeError(
+                f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
+                "Pass names=[str(name) for name in names]."
+            )
+    files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
+    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in _contents(home)):
+        raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
+    if not request.overwrite:
+        _require_unfinished(home)  # before anything is written there
+    home.mkdir(parents=True, exist_ok=True)
+    scratch = home / f"{SCRATCH}{_fingerprint([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
+    partitioner = partitioner if isinstance(partitioner, str) else "given"
+    build = BuildDirectory(home, scratch, n_nodes, n_partitions, request.n_hops, partitioner, names)
+    n_steps += n_rounds * n_partitions + build.deepest
+    with _locked(home), progress_bar("partition", n_steps, request.verbose):
+        begun = {path for path in home.iterdir() if path.name.startswith(SCRATCH)}
+        if request.overwrite and ((home / HEAD).exists() or begun - {scratch}):
+            _clear(home)
+            begun = set()
+        _require_unfinished(home)
+        if begun - {scratch}:
+            raise ValueError(
+                f"folder must have been begun with the same arguments to be finished; got {home}, begun with others. "
+                "Choose another folder, delete this one, or pass overwrite=True."
+            )
+        if not begun:
+            _clear(home)  # parts of a graph whose deletion was interrupted
+            scratch.mkdir()
+        try:
+            yield build
+        except (TypeError, ValueError):
+            _clear(home)
+            raise
+
+
+def _contents(folder: Path) -> list[Path]:
+    """Paths in a folder, by one question: another process may make the folder at any time."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return [folder]
+
+
+def _require_unfinished(folder: Path) -> None:
+    if (folder / HEAD).exists():
+        raise ValueError(
+            f"folder must not hold a partitioned graph yet; got {folder}. Read it by PartitionedGraph.open, choose "
+            "another folder, or pass overwrite=True."
+        )
+
+
+def _clear(folder: Path) -> None:
+    """Delete what building writes and nothing else: the head first, so that no half of a graph looks whole."""
+    for name in (HEAD, *BESIDE):
+        (folder / name).unlink(missing_ok=True)
+    # scratch folders go last: whoever finds one knows what the parts are of
+    for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
+        if FOLDERS.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _fingerprint(arguments: Sequence[Any]) -> str:
+    """Digest of arguments: arrays by their bytes, others by how they are written."""
+    digest = hashlib.sha256()
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            digest.update(f"{argument.dtype}{argument.shape}".encode())
+            digest.update(np.ascontiguousarray(argument).data)
+        else:
+            digest.update(repr(argument).encode())
+        digest.update(b"|")
+    return digest.hexdigest()
+
+
+# ----------------------------------------------------------------------------------------------- one builder at a time
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
+    lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
+    if not _take(lock, own):
+        holder = _holder(lock)
+        if _is_dead(holder, own):
+            guard = lock.with_name(LOCK_GUARD)
+            with suppress(FileExistsError):  # one process at a time, lest a second deletes the lock of the first
+                guard.mkdir()
+                if _holder(lock) == holder:
+                    lock.unlink()
+                guard.rmdir()
+        if not _take(lock, own):
+            holder = _holder(lock)
+            builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
+            raise ValueError(
+                f"folder must be built by one process at a time; got {folder}, and another process builds here: "
+                f"{builder}. Wait until it is done, or choose another folder; if it runs no more, delete {lock}."
+            )
+    try:
+        yield
+    finally:
+        if _holder(lock) == own:
+            lock.unlink()
+
+
+def _take(lock: Path, own: dict[str, Any]) -> bool:
+    """Whether a lock could be made, which says who holds it."""
+    try:
+        with lock.open("x", encoding="utf-8") as file:
+            json.dump(own, file)
+    except FileExistsError:
+        return False
+    except BaseException:  # it was made, but not written
+        lock.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _holder(lock: Path) -> dict[str, Any]:
+    """What a lock says of the process that holds it; nothing if it is gone, or not written yet."""
+    try:
+        found = json.loads(lock.read_text(encoding="utf-8"))
+        return {"host": str(found["host"]), "pid": int(found["pid"]), "process": str(found["process"])}
+    except (OSError, LookupError, TypeError, ValueError):
+        return {}
+
+
+def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Whether a process is known to run no more: on this machine, by a number that nobody has or that is now ours."""
+    if not holder or holder["host"] != own["host"]:
+        return False
+    if holder["pid"] == own["pid"]:
+        return bool(holder["process"] != own["process"])
+    if os.name == "posix":  # elsewhere the question would end the process that is asked for
+        try:
+            os.kill(holder["pid"], 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it is there, and somebody else's
+            pass
+    return False
+
+
+# ------------------------------------------------------------------------------------------------- rows of the weights
+
+
+def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
+    own = build.own(number)
+    with np.errstate(over="ignore"):
+        degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, as `Graph.degrees` adds up
+        check_sums(matrix.data, degrees, build.order[own])
+    ranked = csr_array((matrix.data, build.rank[matrix.indices], matrix.indptr), shape=matrix.shape)
+    ranked.sort_indices()
+    inside = (ranked.indices >= own.start) & (ranked.indices < own.stop)
+    levels = _levels(ranked, inside, own.start, build.deepest)
+    boundary = np.flatnonzero(levels).astype(np.int32)
+    boundary = boundary[np.argsort(levels[boundary], kind="stable")]
+    places = np.empty(len(levels), dtype=np.int32)  # in the boundary; those of other nodes are not asked for
+    places[boundary] = np.arange(len(boundary), dtype=np.int32)
+    return {
+        "indptr": ranked.indptr,
+        "columns": ranked.indices,
+        "weights": ranked.data,
+        "degrees": degrees,
+        "boundary": boundary,
+        "boundary_ends": np.cumsum(np.bincount(levels[boundary], minlength=build.deepest + 1)),
+        "places": places,
+        "counts": np.array([ranked.nnz, np.count_nonzero(~inside)]),
+    }
+
+
+def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) -> NDArray[np.int32]:
+    """Hops from own nodes to the nearest that is not, up to the deepest and 0 beyond: by symmetry the level."""
+    n_own = ranked.shape[0]
+    levels = np.zeros(n_own, dtype=np.int32)
+    levels[np.repeat(np.arange(n_own), np.diff(ranked.indptr))[~inside]] = 1
+    for level in range(2, deepest + 1):
+        near = ranked[levels == level - 1].indices - first
+        near = near[(near >= 0) & (near < n_own)]
+        levels[near[levels[near] == 0]] = level
+    return levels
+
+
+def _n_rings(build: BuildDirectory) -> int:
+    """Number of rings of the halos, which are kept: those given, or as many as stay small."""
+    n_halo = 0
+    for hop in range(1, build.deepest + 1):
+        for number in range(build.n_partitions):
+            n_halo += len(_ring(build, number, hop))
+            if build.n_hops == "auto" and hop > 1 and n_halo > MAX_AUTO_HALO * build.n_nodes:
+                return hop - 1
+        report(f"ring {hop}")
+    return build.deepest
+
+
+def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
+    """Ranks of the nodes at `hop` hops from a partition, sorted."""
+    build.keep(f"ring-{hop}", number, lambda: {"ranks": _grown(build, number, hop)})
+    return build.kept(f"ring-{hop}", number, "ranks")
+
+
+def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
+    """What the last ring, or the partition, is joined to, and is neither in the partition nor in one of two rings."""
+    own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
+    rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
+    found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
+    found = found[(found < own.start) | (found >= own.stop)]
+    return np.setdiff1d(found, np.concatenate([found[:0], *last]))
+
+
+def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
+    """Rows of the weights of sorted nodes, from their owners in turn."""
+    return [build.rows(owner)[places] for owner, places in build.by_owner(ranks)]
+
+
+def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
+    own = build.own(number)
+    n_own = own.stop - own.start
+    rings = [np.array(_ring(build, number, hop)) for hop in range(1, n_hops + 1)]
+    halo = np.concatenate(rings)
+    sizes = [n_own, *map(len, rings)]
+    rows = vstack([build.rows(number), *chain.from_iterable(_rows_of(build, ring) for ring in rings[:-1])], "csr")
+    indices, by_rank = rows.indices - own.start, np.argsort(halo)
+    outside = (indices < 0) | (indices >= n_own)
+    indices[outside] = n_own + by_rank[np.searchsorted(halo, rows.indices[outside], sorter=by_rank)]
+    indptr = rows.indptr.astype(small_integers(rows.nnz))
+    matrix = csr_array((rows.data, indices.astype(np.int32), indptr), shape=(sum(sizes[:-1]), sum(sizes)))
+    matrix.sort_indices()
+    boundary_ends = np.array(build.kept("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
+
+    def of_halo(name: str) -> list[NDArray[Any]]:
+        """Values at halo nodes, from the rows of their owners."""
+        owned = chain.from_iterable(map(build.by_owner, rings))
+        return [build.kept("rows", owner, name)[places] for owner, places in owned]
+
+    return {
+        "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
+        "ends": np.cumsum(sizes, dtype=np.int64),
+        "indptr": np.asarray(matrix.indptr, indptr.dtype),
+        "indices": np.asarray(matrix.indices, np.int32),
+        "weights": matrix.data,
+        "degrees": np.concatenate([build.kept("rows", number, "degrees"), *of_halo("degrees")]),
+        "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
+        "boundary_ends": boundary_ends,
+        "halo_owner": build.owners(halo),
+        "halo_place": np.concatenate([np.empty(0, dtype=np.int32), *of_halo("places")]),
+    }
+
+
+def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array | None) -> None:
+    """Make partitions of their own rows, in canonical form over the user's nodes, then the head, and tidy up."""
+    build.keep_each("rows", lambda number: _made_rows(build, number, rows(number)))
+    n_hops, numbers = _n_rings(build), range(build.n_partitions)
+    build.keep_each(PART, lambda number: _made_part(build, number, n_hops), home=build.folder)
+    has_names, has_coordinates = build.names is not None, coordinates is not None
+    if has_names:
+        build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
+    if coordinates is not None:
+        build.publish(COORDINATES, lambda path: np.save(path, coordinates))
+    owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
+    for number in numbers:
+        nodes = build.order[build.own(number)]
+        owners[nodes], places[nodes] = number, np.arange(len(nodes), dtype=np.int32)
+    build.publish(OWNERS, lambda path: np.save(path, owners))
+    build.publish(PLACES, lambda path: np.save(path, places))
+    names = file_names(build.n_partitions, has_names, has_coordinates)
+    n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
+    n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
+    head = Head(
+        n_nodes=build.n_nodes,
+        n_edges=n_entries // 2,
+        n_partitions=build.n_partitions,
+        n_hops=n_hops,
+        partitioner=build.partitioner,
+        cut=n_cut // 2,
+        halo=n_halo / build.n_nodes,
+        sizes=tuple(np.diff(build.starts).tolist()),
+        has_names=has_names,
+        has_coordinates=has_coordinates,
+        files={name: checksum(build.folder / name) for name in names},
+    )
+    build.publish(HEAD, head.write)
+    shutil.rmtree(build.scratch, ignore_errors=True)

@@ -1,0 +1,497 @@
+"""What a worker computes of one partition: its rows of the Laplacian, steps, messages, and tasks between exchanges.
+
+Every task gets what it needs as arguments, finds its partition of the graph by itself, and returns arrays, so that it
+can run again elsewhere if its worker is lost. A `State` alone is changed in place: by the one task that takes it over,
+which leaves it empty.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from spectralgp._basics.arrays import few_threads, on_host
+from spectralgp._basics.checks import Array
+from spectralgp.graphs.core import LaplacianKind, laplacian_parts
+from spectralgp.graphs.operators import ArrayOperator
+from spectralgp.graphs.operators.cpu import gershgorin_bound, row_squares
+from spectralgp.graphs.partitioned.folder import read_owners, read_partition, read_verified
+
+CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
+
+
+@dataclass(frozen=True)
+class TaskKey:
+    """Which partition a task works on, and in which form."""
+
+    folder: str
+    content_hash: str  # of the graph, so that another one built in the same folder is not taken for it
+    number: int
+    kind: LaplacianKind
+    dtype: str
+    device: str = "cpu"
+    start: int | None = None  # position of the first own node, where signals come in the order of the partitions
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Blocks at some own nodes of a partition, shape (n_blocks, n_rows, n_columns), for others."""
+
+    values: Array
+    rows: NDArray[np.int32] | None = None  # their places in the boundary, sorted; the first ones if not given
+
+    def __sizeof__(self) -> int:  # for Dask
+        return int(self.values.nbytes + (0 if self.rows is None else self.rows.nbytes))
+
+
+@lru_cache(maxsize=1024)
+def _rows_needed(folder: str, content_hash: str, number: int, others: tuple[int, ...]) -> NDArray[np.int32]:
+    """Places in a partition's boundary that some others have in their halos; the hash only tells graphs apart."""
+    parts = (read_partition(Path(folder), other) for other in others)  # verified by their own workers
+    return np.unique(np.concatenate([part.halo_place[np.asarray(part.halo_owner) == number] for part in parts]))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalLaplacian:
+    """Rows of a Laplacian that a partition computes with, and what it exchanges."""
+
+    nodes: NDArray[np.int64]  # numbers of the own nodes, which random numbers belong to
+    positions: NDArray[np.int64]  # of the own nodes in signals: the nodes, or places in the order of the partitions
+    ends: list[int]  # numbers of local nodes within 0, 1, ... hops
+    matrix: tuple[Any, Any, Any, Any]  # indptr, indices, weights, diagonal; L is the diagonal less the weights
+    boundary: NDArray[np.int32]  # own positions that others need, by the number of hops
+    boundary_ends: list[int]
+    senders: list[tuple[Any, Any]]  # per neighbour: local positions of its nodes, and their places in its messages
+    xp: Any
+    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)  # cut once: a GPU would be waited for at every step
+
+    @property
+    def n_own(self) -> int:
+        """Number of own nodes."""
+        return self.ends[0]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that it takes."""
+        return int(sum(array.nbytes for array in (*self.matrix, self.nodes)))
+
+    def own_rows(self) -> tuple[csr_array, Array]:
+        """Weights, in double precision, and diagonal of the own rows, on the host."""
+        indptr, indices, weights, diagonal = (on_host(array) for array in self.matrix)
+        whole = csr_array((weights.astype(np.float64), indices, indptr), shape=(len(indptr) - 1, self.ends[-1]))
+        return whole[: self.n_own], diagonal[: self.n_own]
+
+    def message(self, blocks: Sequence[Any], n_hops: int) -> Message:
+        """What all others need of some blocks for `n_hops` steps, on the host."""
+        chosen = self.xp.asarray(self.boundary[: self.boundary_ends[n_hops]])
+        return Message(np.stack([on_host(block[chosen]) for block in blocks]))
+
+    def receive(self, blocks: Sequence[Any], inbox: Sequence[Message], n_hops: int) -> None:
+        """Fill `n_hops` rings of the halo of some blocks with messages, which are in the order of `senders`."""
+        last = self.ends[n_hops]
+        for (positions, places), message in zip(self.senders, inbox, strict=True):
+            n_within = int(np.searchsorted(positions, last))
+            rows, chosen = places[:n_within], self.xp.asarray(positions[:n_within])
+            if message.rows is not None:
+                rows = np.searchsorted(message.rows, rows)
+            for block, values in zip(blocks, message.values[:, rows], strict=True):
+                block[chosen] = self.xp.asarray(values)
+
+    def spread(self, own: Any, inbox: Sequence[Message], n_hops: int) -> Any:
+        """A block of own values with its halo of `n_hops` rings."""
+        block = self.xp.empty((self.ends[n_hops], own.shape[1]), dtype=own.dtype)
+        block[: self.n_own] = own
+        self.receive([block], inbox, n_hops)
+        return block
+
+    def step(self, scale: float, current: Any, previous: Any, n_rows: int) -> None:
+        """``scale L current - 2 current - previous`` in place of `previous`, in the first rows."""
+        if self._is_compiled:
+            from spectralgp.graphs.operators import loops
+
+            loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
+            return
+        *_, diagonal = self.matrix
+        product = diagonal[:n_rows, None] * current[:n_rows] - self._weights(n_rows, len(current)) @ current
+        previous[:n_rows] = scale * product - 2 * current[:n_rows] - previous[:n_rows]
+
+    def advance(self, scale: float, current: Any, previous: Any, n_rows: int, gram: bool) -> tuple[Array, Array]:
+        """Take a `step`, and return products over own rows: of the new block with itself, and with the current one."""
+        if self._is_compiled:
+            from spectralgp.graphs.operators import loops
+
+            arguments = (self.matrix, current.dtype.type(scale), current, previous)
+            squares, crosses = np.zeros((2, *[current.shape[1]] * (2 if gram else 1)))
+            loops.add(*arguments, 0, self.n_own, squares, crosses)
+            loops.step_rows(*arguments, self.n_own, n_rows)
+            return squares, crosses
+        self.step(scale, current, previous, n_rows)
+        own, other = previous[: self.n_own], current[: self.n_own]
+        multiply = ArrayOperator.product if gram else ArrayOperator.column_products
+        return multiply(own, own), multiply(own, other)
+
+    @property
+    def _is_compiled(self) -> bool:
+        return self.xp is np and find_spec("numba") is not None
+
+    def _weights(self, n_rows: int, n_columns: int) -> Any:
+        shape = (n_rows, n_columns)
+        if shape not in self._rows:
+            indptr, indices, weights, _ = self.matrix
+            last = int(indptr[n_rows])
+            make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
+            self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
+        return self._rows[shape]
+
+
+# --------------------------------------------------------------------------------------------- opened partitions
+
+
+_cache: dict[TaskKey, LocalLaplacian] = {}
+_cache_lock = Lock()
+
+
+def laplacian(key: TaskKey) -> LocalLaplacian:
+    """The rows of a partition, from memory or from its folder; a share of the memory of a worker is kept for them.
+
+    A pass takes partitions in turn, and needs the one used last latest: without room a new one is not kept. Only those
+    of other graphs and forms, from passes before, make room for it.
+    """
+    with _cache_lock:
+        if key in _cache:
+            return _cache[key]
+    opened = _opened(key)
+    with _cache_lock:
+        _cache[key] = opened
+        limit, total = _memory_limit(), sum(one.n_bytes for one in _cache.values())
+        others = [one for one in _cache if replace(one, number=key.number) != key]
+        for one in (*others, key):
+            if total <= limit:
+                break
+            total -= _cache.pop(one).n_bytes
+    return opened
+
+
+def _memory_limit() -> float:
+    """Bytes for opened partitions: a share of a worker's memory, or any number where it has no limit."""
+    try:
+        limit = import_module("distributed").get_worker().memory_manager.memory_limit
+    except (ImportError, ValueError, AttributeError):  # in no worker
+        return float("inf")
+    return CACHED_SHARE * limit if limit else float("inf")
+
+
+def _opened(key: TaskKey) -> LocalLaplacian:
+    """Read from the files into memory: what is mapped would count against a worker's limit for as long as it is."""
+    part = read_verified(key.folder, key.content_hash, key.number)
+    xp: Any = import_module("cupy") if key.device == "cuda" else np
+    dtype, n_rows = np.dtype(key.dtype), len(part.indptr) - 1
+    indptr, indices, degrees = np.array(part.indptr), np.array(part.indices), np.array(part.degrees)
+    rows = csr_array((np.array(part.weights), indices, indptr), shape=(n_rows, part.n_local))
+    scaled, diagonal = laplacian_parts(rows, degrees, key.kind)
+    weights, diagonal = np.asarray(scaled.data, dtype), np.asarray(diagonal, dtype)
+    owners, places = np.array(part.halo_owner), np.array(part.halo_place)
+    halos = [np.flatnonzero(owners == owner) for owner in np.unique(owners)]
+    nodes = np.array(part.nodes[: part.n_own])
+    return LocalLaplacian(
+        nodes,
+        nodes if key.start is None else np.arange(key.start, key.start + part.n_own),
+        part.ends.tolist(),
+        (xp.asarray(indptr), xp.asarray(indices), xp.asarray(weights), xp.asarray(diagonal)),
+        np.array(part.boundary),
+        part.boundary_ends.tolist(),
+        [(positions + part.n_own, places[positions]) for positions in halos],
+        xp,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- recurrences
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a recurrence stands in one partition."""
+
+    blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
+    carried: dict[str, Any] = field(default_factory=dict)  # what else the program carries along
+    found: list[Any] = field(default_factory=list)  # by the program, at each of the last steps
+    message: Message = Message(np.empty(0))  # the blocks at the own nodes that others need
+
+    def __sizeof__(self) -> int:
+        # Dask decides by the bytes of its arrays what is cheap to move, and what to write to disk
+        return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
+
+    def taken(self) -> State:
+        """The state for the one task that changes its blocks."""
+        if not self.blocks:
+            raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
+        blocks = list(self.blocks)
+        self.blocks.clear()
+        return State(blocks, self.carried)
+
+
+class Program(ABC):
+    """What is done about each step of a three-term recurrence."""
+
+    @abstractmethod
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        """Blocks to go on from, after an exchange."""
+        return blocks
+
+    @abstractmethod
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+        """Put the next block in place of the one before, in the first rows; what is found by it."""
+
+
+def advance(
+    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Program
+) -> State:
+    """Take steps from a state, or from own values, after an exchange; each uses up one of the `n_hops` rings."""
+    local = laplacian(key)
+    with few_threads(1):
+        if isinstance(state, State):
+            state = state.taken()
+            local.receive(state.blocks, inbox, n_steps)
+            state.blocks[:] = program.resume(state.blocks)
+        else:
+            state = program.begin(local, state, local.spread(state, inbox, n_hops))
+        for number in range(n_steps):
+            state.found.append(program.step(local, scale, state, number, local.ends[n_steps - 1 - number]))
+            state.blocks[:2] = state.blocks[1::-1]
+        return replace(state, message=local.message(state.blocks, n_hops))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Program):
+    """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
+
+    gram: bool
+    is_first: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        return State([block, -block])
+
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+        # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
+        share = 0.5 if self.is_first and number == 0 else 1.0
+        return local.advance(share * scale, state.blocks[0], state.blocks[1], n_rows, self.gram)
+
+
+@dataclass(frozen=True, eq=False)
+class Probes(Program):
+    """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for several functions."""
+
+    coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
+    is_first: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
+        self._add(local, block, carried, 0)
+        return State([block, -block], carried)
+
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+        share = 0.5 if self.is_first and number == 0 else 1.0  # as for moments
+        local.step(share * scale, state.blocks[0], state.blocks[1], n_rows)
+        self._add(local, state.blocks[1], state.carried, number + self.is_first)
+
+    def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
+        rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
+        carried["total"] += rows * local.xp.asarray(self.coefficients[:, term], dtype=rows.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Clenshaw(Program):
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` is made of the columns."""
+
+    coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
+    is_last: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        shape = (len(block), self.coefficients.shape[-1])
+        return State([local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block})
+
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+        current, previous = (block[:n_rows] for block in state.blocks)
+        is_half = self.is_last and number == len(self.coefficients) - 1
+        if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
+            previous -= current
+        local.step(scale / 2 if is_half else scale, state.blocks[0], state.blocks[1], n_rows)
+        multiply = ArrayOperator.combine if self.coefficients.ndim == 3 else ArrayOperator.scale
+        previous += multiply(state.carried["columns"][:n_rows], self.coefficients[number])
+
+
+@dataclass(frozen=True, eq=False)
+class Lanczos(Program):
+    """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
+
+    Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
+    the products of all partitions are added up, so that vectors are divided by them a step later: the next ``w`` is
+    what is left of ``2 A u`` without ``u``, `doubled` times, and without the one before.
+    """
+
+    length: float = 0.5
+    doubled: float = 0.0
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        return State([block, local.xp.zeros_like(block), local.xp.zeros_like(block)])
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        product, left, before = blocks
+        unit = left / (2 * self.length)
+        following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
+        return [following, array_namespace(left).zeros_like(left), unit]
+
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+        local.step(scale, state.blocks[0], state.blocks[1], n_rows)
+        own = [block[: local.n_own] for block in state.blocks]
+        return np.array([ArrayOperator.column_products(own[0], other)[0] for other in own])
+
+
+def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
+    """What others need of a state, or of a block of own values, for `n_hops` steps; all of them if none are named."""
+    message = part.message if isinstance(part, State) else laplacian(key).message([part], n_hops)
+    if not others:
+        return message
+    rows = _rows_needed(key.folder, key.content_hash, key.number, others)
+    rows = rows[: int(np.searchsorted(rows, message.values.shape[1]))]
+    return Message(message.values[:, rows], rows)
+
+
+def found_by(state: State) -> list[Any]:
+    """What a program found at each of the last steps."""
+    return state.found
+
+
+def total_of(state: State) -> Any:
+    """What probes add up to."""
+    return state.carried["total"]
+
+
+def own_values(key: TaskKey, state: State) -> Any:
+    """The current block at own nodes."""
+    return state.blocks[0][: laplacian(key).n_own].copy()
+
+
+def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
+    """One step of the recurrence from blocks of own values, which stay as they are."""
+    local = laplacian(key)
+    with few_threads(1):
+        following = previous.copy()
+        local.step(scale, local.spread(current, inbox, 1), following, local.n_own)
+        return following
+
+
+# ------------------------------------------------------------------------------- of one partition's own values alone
+
+
+def largest_row(key: TaskKey) -> float:
+    """The largest sum of absolute values in a row of ``L``."""
+    return gershgorin_bound(*laplacian(key).own_rows())
+
+
+def rows(key: TaskKey) -> Any:
+    """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+    local = laplacian(key)
+    weights, diagonal = local.own_rows()
+    return local.xp.asarray(np.column_stack([diagonal, row_squares(weights.indptr, weights.data)]).astype(key.dtype))
+
+
+def zeros(key: TaskKey, n_columns: int) -> Any:
+    """Zeros."""
+    local = laplacian(key)
+    return local.xp.zeros((local.n_own, n_columns), dtype=key.dtype)
+
+
+def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
+    """A one at one node per column."""
+    local, block = laplacian(key), zeros(key, len(nodes))
+    order = np.argsort(local.positions)
+    found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
+    own = np.flatnonzero(local.positions[order[found]] == nodes)
+    block[order[found[own]], own] = 1
+    return block
+
+
+def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Generator) -> Any:
+    """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
+    local, own = laplacian(key), copy.deepcopy(random_state)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype)
+
+
+# ----------------------------------------------------------------------------------- signals in and out of a partition
+
+
+def placed(key: TaskKey, values: NDArray[Any]) -> Any:
+    """Signals of the own nodes, in their order, as a block."""
+    return laplacian(key).xp.asarray(np.ascontiguousarray(values.T), dtype=key.dtype)
+
+
+def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[int, int], order: str) -> Any:
+    """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
+    local, (n_signals, n_nodes) = laplacian(key), shape
+    block = np.empty((local.n_own, n_signals), dtype=key.dtype)
+    if order == "F":
+        block[:] = np.memmap(filename, dtype, "r", offset, (n_nodes, n_signals))[local.positions]
+        return local.xp.asarray(block)
+    n_bytes = n_nodes * np.dtype(dtype).itemsize
+    for number in range(n_signals):
+        block[:, number] = np.memmap(filename, dtype, "r", offset + number * n_bytes, (n_nodes,))[local.positions]
+    return local.xp.asarray(block)
+
+
+def split(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
+    """For each partition, the places of a chunk's nodes in it, and their values; the chunk begins at a node."""
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
+    return _grouped(owners, n_parts, places, np.asarray(chunk).T)
+
+
+def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list[tuple[NDArray[Any], ...]]:
+    """Rows of some arrays by group."""
+    order = np.argsort(groups, kind="stable")
+    stops = np.searchsorted(groups[order], np.arange(1, n_groups))
+    return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
+
+
+def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
+    """A block of what `split` found for a partition in every chunk."""
+    local = laplacian(key)
+    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
+    for places, values in pieces:
+        block[places] = values
+    return local.xp.asarray(block)
+
+
+def cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
+    """For each chunk of the user's order, the places of own nodes in it, and their values."""
+    nodes = laplacian(key).positions
+    chunks = np.searchsorted(stops, nodes, side="right") - 1
+    return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
+
+
+def ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+    """A chunk of signals of what `cut` found for it in every partition."""
+    signals = np.empty(shape, dtype=dtype)
+    for places, values in pieces:
+        signals[:, places] = values.T
+    return signals
+
+
+def turned(part: Any) -> NDArray[Any]:
+    """Signals of the own nodes, from a block."""
+    return np.ascontiguousarray(on_host(part).T)

@@ -1,0 +1,360 @@
+"""Rows of the weights, one partition at a time: of a graph in memory, of edges in blocks, and of points.
+
+Edges are never all in memory: they are shuffled to the owners of their ends. Neighbours of points are exact across
+borders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from array_api_compat import is_dask_array
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.spatial import cKDTree
+
+from spectralgp._basics.checks import Array, Integers, as_option
+from spectralgp._basics.extras import require
+from spectralgp._basics.progress import report
+from spectralgp.graphs import Graph
+from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
+from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
+from spectralgp.graphs.partitioned.sources import READING, Blocks, open_table
+from spectralgp.graphs.points import Joining, Plane, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
+from spectralgp.graphs.weights import (
+    EdgeNodes,
+    as_coordinates,
+    as_names,
+    edge_columns,
+    edge_values,
+    nodes_of_edges,
+    refuse_loops,
+    small_integers,
+    unique_edges,
+)
+
+EDGE = ("source", "target", "weight")
+ROWS_AT_ONCE = 1 << 20  # of an array, in a block
+SEGMENTS = 64  # of the curve in a partition, each with a box around its points
+SLACK = 1 + 1e-9  # times a distance: rounding must hide no neighbour
+
+
+def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> None:
+    """Build for `PartitionedGraph.from_graph`."""
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
+    weights, coordinates = graph.weights, graph.coordinates
+    chosen = as_partitioner(partitioner, coordinates is not None)
+    given = ["graph", weights.data, weights.indices, weights.indptr, coordinates]
+    with building(request, given, graph.n_nodes, graph.names, chosen) as build:
+        cut = partial(cut_nodes, chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
+        build.keep_partitioning(cut)
+        finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
+
+
+# ----------------------------------------------------------------------------------------------------------- from edges
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTable:
+    """Edges in blocks of sources, targets and weights, and the nodes they join."""
+
+    blocks: Blocks
+    nodes: EdgeNodes
+
+    def read(self, number: int) -> tuple[Integers, Integers, Array]:
+        """Positions of both ends, and weights, of a block of edges."""
+        sources, targets, column = self.blocks.read(number)
+        starts, ends = map(self.nodes.positions, (sources, targets))
+        refuse_loops(starts, ends, self.nodes.name)
+        return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
+
+    def weights(self) -> Any:
+        """The whole graph for partitioners, to whom it does not matter how often an edge is listed."""
+        read = [self.read(number) for number in range(self.blocks.n_blocks)]
+        starts, ends, values = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        both = (np.concatenate([starts, ends]), np.concatenate([ends, starts]))
+        n_nodes = self.nodes.n_nodes
+        matrix = coo_array((np.concatenate([values, values]), both), shape=(n_nodes, n_nodes)).tocsr()
+        matrix.eliminate_zeros()
+        return matrix
+
+
+def build_from_edges(
+    edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
+) -> None:
+    """Build for `PartitionedGraph.from_edges`."""
+    chosen = as_partitioner(partitioner, coordinates is not None)
+    remedy = "For edges in memory use Graph.from_edges, then from_graph."
+    opened = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    if not {"source", "target"} <= set(opened.columns):
+        raise ValueError(
+            f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
+        )
+    columns = [name for name in EDGE if name in opened.columns]
+    blocks = Blocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    nodes = nodes_of_edges(blocks, names, n_nodes)
+    table = EdgeTable(blocks, nodes)
+    if coordinates is not None:
+        coordinates = as_coordinates(coordinates, nodes.n_nodes)
+    given = ["edges", blocks.fingerprint, coordinates]
+    with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=blocks.n_blocks) as build:
+        cut = partial(cut_nodes, chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
+        build.keep_partitioning(cut)
+        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
+        finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
+
+
+def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
+    """Edges of a block in both directions, by the owners of the nodes that they start from."""
+    starts, ends, values = table.read(number)
+    ranks = np.concatenate([build.rank[starts], build.rank[ends]])
+    columns = np.asarray(np.concatenate([ends, starts]), ranks.dtype)
+    return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
+
+
+def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Entries sorted by the owner of a node: its place there, what goes with it, and where each owner's entries end."""
+    owners = build.owners(ranks)
+    # sixteen bits are sorted in linear time
+    order = np.argsort(owners.astype(np.int16) if build.n_partitions < 2**15 else owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=build.n_partitions))
+    rows = (ranks - build.starts[owners]).astype(np.int32)[order]
+    return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
+
+
+def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
+    """Which of the entries that a step kept by `by_owner` are an owner's."""
+    ends = build.kept(step, number, "ends")
+    return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
+
+
+def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
+    """Rows of a partition's own nodes from the edges that were shuffled to it."""
+    nodes, name = build.order[build.own(number)], table.nodes.name
+    found: list[tuple[NDArray[Any], ...]]
+    found = [(np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))]
+    for block in range(table.blocks.n_blocks):
+        mine = entries_of(build, number, "edges", block)
+        found.append(tuple(build.kept("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    rows, columns, values = unique_edges(rows, columns, values, lambda row: name(int(nodes[row])), name)
+    matrix = csr_array((values, (rows, columns)), shape=(len(nodes), build.n_nodes))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+# ---------------------------------------------------------------------------------------------------------- from points
+
+
+def build_from_points(points: Any, joining: Joining, metric: str, names: Any, request: BuildRequest) -> None:
+    """Build for `PartitionedGraph.from_points`."""
+    is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
+    kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
+    blocks = point_blocks(points)
+    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
+    if not found:
+        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
+    sizes, low, high = zip(*found, strict=True)
+    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses what is too far apart, or no places
+    n_nodes = sum(sizes)
+    joined = joining.checked(n_nodes)
+    if names is not None:
+        names = as_names(names, n_nodes)
+    given = ["points", blocks.fingerprint, joining, metric]
+    with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
+        joiner = Joiner(build, kind, joined)
+        coordinates = _coordinates(build, blocks)
+        along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
+        build.keep_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
+        build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
+        build.keep_each("neighbours", joiner.found)
+        bandwidth = joiner.bandwidth()
+        # weights are computed once, though both ends' rows have them
+        squared = partial(build.kept, "neighbours", array="squared")
+        build.keep_each("weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)})
+        finish(build, joiner.rows, coordinates)
+
+
+def point_blocks(points: Any) -> Blocks:
+    """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
+    if isinstance(points, str | os.PathLike):
+        table = open_table(points, "points", (), "coordinates in its columns", "")
+        columns = table.columns
+
+        def read(number: int) -> Array:
+            block = table.read(number, columns)
+            return as_points(np.column_stack([block[name] for name in columns]))
+
+        return Blocks(table.n_blocks, read, table.fingerprint)
+    if is_dask_array(points):
+        lazy: Any = points
+        whole = lazy.rechunk(dict.fromkeys(range(1, lazy.ndim), -1))
+        token = require("dask", "dask", READING).base.tokenize(lazy)
+        return Blocks(whole.numblocks[0], lambda number: as_points(whole.blocks[number].compute()), token)
+    array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
+    starts = range(0, len(array), ROWS_AT_ONCE)
+    return Blocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
+
+
+def _coordinates(build: BuildDirectory, blocks: Blocks) -> Array:
+    """All points as one array: the given one, or one on disk into which blocks are copied."""
+    if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
+        return blocks.fingerprint
+    path, beside = build.scratch / "points.npy", build.scratch / "unfinished.npy"
+    if not path.exists():
+        width = next(iter(blocks)).shape[1]
+        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(build.n_nodes, width))
+        start = 0
+        for block in blocks:
+            copy[start : start + len(block)] = block
+            start += len(block)
+        copy.flush()
+        del copy
+        os.replace(beside, path)
+        report("points copied")
+    array: Array = np.load(path, mmap_mode="r")
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Joiner:
+    """Joins points that are kept by partition, in the order of the curve, with the boxes of its segments."""
+
+    build: BuildDirectory
+    kind: type[Plane] | type[Sphere]
+    joining: Joining
+
+    def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
+        """Points of a partition, and boxes around those of each segment of the curve."""
+        starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
+        embedded = self.kind(points).embedded()
+        low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
+        return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}
+
+    def found(self, number: int) -> dict[str, NDArray[Any]]:
+        """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
+        find = self._nearest if self.joining.radius is None else self._within
+        starts, ends = find(number)
+        squared = self._squared(number, starts, ends)
+        if self.joining.radius is not None:
+            near = np.sqrt(squared) <= self.joining.radius
+            starts, ends, squared = starts[near], ends[near], squared[near]
+        return by_owner(self.build, ends, {"starts": starts.astype(np.int32), "squared": squared})
+
+    def _points_of(self, number: int) -> Array:
+        return np.array(self.build.kept("points", number, "points"))
+
+    def _nearest(self, number: int) -> tuple[Integers, Integers]:
+        """Own positions and ranks of the nearest others of every own point in turn."""
+        own, n_neighbors = self.build.own(number), cast(int, self.joining.n_neighbors)
+        embedded = self.kind(self._points_of(number)).embedded()
+        n_own = len(embedded)
+        distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
+        among = min(n_neighbors + 1, n_own)
+        found, neighbors = _asked(embedded, embedded, among)
+        others = others_of(neighbors)
+        distances[:, : among - 1] = found[others].reshape(n_own, among - 1)
+        ranks[:, : among - 1] = neighbors[others].reshape(n_own, among - 1) + own.start
+        for asking, theirs, points in self._near(number, embedded, distances[:, -1], both_ways=True):
+            among = min(n_neighbors, len(points))
+            found, neighbors = _asked(points, embedded[asking], among)
+            together = np.concatenate([distances[asking], found], axis=1)
+            chosen = np.argsort(together, axis=1, kind="stable")[:, :n_neighbors]
+            distances[asking] = np.take_along_axis(together, chosen, axis=1)
+            both = np.concatenate([ranks[asking], theirs[neighbors]], axis=1)
+            ranks[asking] = np.take_along_axis(both, chosen, axis=1)
+        return np.repeat(np.arange(n_own), n_neighbors), ranks.ravel()
+
+    def _within(self, number: int) -> tuple[Integers, Integers]:
+        """Pairs within the radius, each once: among own points, and with points of later partitions."""
+        own, places = self.build.own(number), self.kind(self._points_of(number))
+        embedded, reach = places.embedded(), places.reach(cast(float, self.joining.radius))
+        pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
+        starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
+        for asking, theirs, points in self._near(number, embedded, np.full(len(embedded), reach), both_ways=False):
+            near = cKDTree(embedded[asking]).sparse_distance_matrix(cKDTree(points), reach, output_type="ndarray")
+            starts.append(asking[near["i"]])
+            ends.append(theirs[near["j"]])
+        return np.concatenate(starts), np.concatenate(ends)
+
+    def _near(
+        self, number: int, embedded: Array, reaches: Array, both_ways: bool
+    ) -> Iterator[tuple[Integers, Integers, Array]]:
+        """Per partition with points within reach, which may shrink: own points that ask, ranks and points near them."""
+        starts, low, high = (self.build.kept("points", number, name) for name in ("starts", "low", "high"))
+        for other in range(0 if both_ways else number + 1, self.build.n_partitions):
+            if other == number:
+                continue
+            farthest = np.maximum.reduceat(reaches, starts[:-1]) * SLACK
+            bottoms, tops = (np.array(self.build.kept("points", other, name)) for name in ("low", "high"))
+            near = _gaps(low[:, None], high[:, None], bottoms, tops) <= farthest[:, None]
+            asks = np.zeros(len(embedded), dtype=bool)
+            for segment in np.flatnonzero(near.any(axis=1)).tolist():
+                mine = slice(int(starts[segment]), int(starts[segment + 1]))
+                limits = reaches[mine] * SLACK
+                for box in np.flatnonzero(near[segment]).tolist():
+                    asks[mine] |= _gaps(embedded[mine], embedded[mine], bottoms[box], tops[box]) <= limits
+            asking = np.flatnonzero(asks)
+            if not asking.size:
+                continue
+            begins = self.build.kept("points", other, "starts")
+            boxes = np.flatnonzero(near.any(axis=0)).tolist()
+            places = np.concatenate([np.arange(begins[box], begins[box + 1]) for box in boxes])
+            points = self.kind(self.build.kept("points", other, "points")[places]).embedded()
+            yield asking, places + self.build.own(other).start, points
+
+    def _squared(self, number: int, starts: Integers, ends: Integers) -> Array:
+        """Squared distances from own points to others, as a graph in memory computes them."""
+        own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
+        inside = (ends >= own.start) & (ends < own.stop)
+        foreign, where = np.unique(ends[~inside], return_inverse=True)
+        owned = self.build.by_owner(foreign)
+        theirs = (self.build.kept("points", other, "points")[places] for other, places in owned)
+        positions = ends - own.start
+        positions[~inside] = n_own + where
+        return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
+
+    def bandwidth(self) -> float | None:
+        """Of Gaussian weights: the one given, or the mean of all squared distances that were found."""
+        if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
+            return self.joining.bandwidth
+        found = [self.build.kept("neighbours", number, "squared") for number in range(self.build.n_partitions)]
+        return usual_bandwidth(found) if sum(map(len, found)) else None
+
+    def rows(self, number: int) -> Any:
+        """Rows of a partition's own nodes, columns being nodes in the user's order."""
+        own = self.build.own(number)
+        shape = (own.stop - own.start, self.build.n_nodes)
+        starts, rows, ends = (self.build.kept("neighbours", number, name) for name in ("starts", "rows", "ends"))
+        owned = np.repeat(self.build.starts[:-1], np.diff(ends, prepend=0))
+        weights = self.build.kept("weights", number, "weights")
+        directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
+        others = []
+        for other in range(self.build.n_partitions):
+            entries = entries_of(self.build, number, "neighbours", other)
+            theirs, mine = (self.build.kept("neighbours", other, name)[entries] for name in ("starts", "rows"))
+            nodes = self.build.order[theirs + self.build.starts[other]]
+            others.append((mine, nodes, self.build.kept("weights", other, "weights")[entries]))
+        mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
+        other_way = csr_array((values, (mine, nodes)), shape=shape)
+        if self.joining.radius is not None:
+            return directed + other_way
+        return symmetrized(directed, other_way, self.joining.symmetrize)
+
+
+def _asked(among: Array, points: Array, n_neighbors: int) -> tuple[Array, Integers]:
+    """Distances and positions of the nearest points, of shape (n_points, n_neighbors) also where that is one."""
+    distances, neighbors = cKDTree(among).query(points, k=np.arange(1, n_neighbors + 1), workers=-1)
+    return distances, neighbors
+
+
+def _gaps(low: Array, high: Array, bottoms: Array, tops: Array) -> Array:
+    """Distances between boxes, zero where they meet."""
+    between = np.maximum(np.maximum(bottoms - high, low - tops), 0.0)
+    return np.asarray(np.sqrt(np.square(between).sum(axis=-1)))

@@ -1,0 +1,578 @@
+"""Covariances of signals on the nodes of a graph, noise included; the evidence of signals under them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spectralgp._basics.arrays import on_host, times_matrix, without_caches
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.model.fields.factors import Blocks, Inputs, Left, Nodes, Rows
+from spectralgp.model.signals import Signals
+from spectralgp.model.spectra import FilterBank, Filters, Modes, SpectralData
+
+SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
+NO_COVARIANCE = (
+    "return_cov must be False on a large graph, whose covariance over the nodes would have {n_nodes}^2 entries; got "
+    "True. Ask for std at chosen nodes, or draw samples."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """What signals that were left out one by one are predicted wrong by: equation (10).
+
+    Where signals have scales, that of a signal left out is not known: its variances are those of a new signal.
+    """
+
+    signals: Any  # as a block of the spectrum
+    errors: Any  # what is not predicted of them, as a block
+    lengths: Array  # e^T C^-1 e of every error, with the covariance of a signal of its scale
+    logs: Array  # log |C|, of a new signal
+    variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
+    stretch: Array  # by which lengths are longer with the covariance of a new signal
+
+
+class Distribution(ABC):
+    """Covariance ``C`` of signals as they are observed, noise included, by what predictions ask of it."""
+
+    nodes: Nodes
+    is_closed: ClassVar[bool] = True  # whether what was observed of its signals can be conditioned on as it is
+    is_written_out: ClassVar[bool] = True  # whether single entries of it can be had
+
+    @property
+    def basis(self) -> Any:
+        """Of the nodes."""
+        return self.nodes.basis
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of signals and nodes."""
+
+    @property
+    def noise_variance(self) -> float:
+        """How much of it is white noise."""
+        return self.nodes.noise_variance
+
+    @abstractmethod
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        """A block drawn from ``N(0, C - s)``, the signals without noise."""
+
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """A block of white noise."""
+        return self.basis.white(self.shape[0], random_state) * float(np.sqrt(self.noise_variance))
+
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
+
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """Variances at all nodes or some, equation (9), and their root mean square standard error, one per signal."""
+        return self.basis.diagonals(self.variances_at, nodes)
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
+        """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
+        return self.basis.read_block(self.basis.load(signals.values) - centre())
+
+    @abstractmethod
+    def variances_at(self, eigenvalues: Array) -> Array:
+        """Variances of the signals at modes of the nodes, shape (n_signals, n_eigenvalues)."""
+
+    @abstractmethod
+    def mode_matrices(self) -> Array:
+        """Covariances between the signals at each mode of the nodes, shape (n_modes, n_signals, n_signals)."""
+
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
+        variances = self.variances_at(self.basis.eigenvalues)
+        logs = np.log(variances) @ errors.multiplicities + 2 * self.basis.log_volume
+        return np.sum(errors.energies / variances, axis=1), logs
+
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
+        factors = np.asarray(np.linalg.cholesky(self.mode_matrices()), dtype=float)
+        logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ errors.multiplicities
+        return errors.quadratics(factors), logs + 2 * self.basis.log_volume
+
+
+class Covariance(Distribution):
+    """A covariance ``C`` that can be solved with, so that its signals can be conditioned on.
+
+    Blocks of `load` are over the nodes, and add and multiply entry by entry.
+    """
+
+    rows: Any
+    finest: float  # the smallest tolerance that a solve should be driven to
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.n_signals, self.basis.n_nodes
+
+    @cached_property
+    def powers(self) -> tuple[Array, Array]:
+        """``p`` and ``r``, what inputs explain and what each signal has for itself at the modes of the nodes."""
+        return self.nodes.powers(self.basis.eigenvalues)
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """No less than the largest eigenvalue of ``C``."""
+
+    def mode_matrices(self) -> Array:
+        return self.rows.matrices(*self.powers)
+
+    def load(self, values: Array) -> Any:
+        """Values (..., n_signals, n_nodes) as a block: themselves unless overridden."""
+        return values
+
+    def unload(self, block: Any) -> Array:
+        """The values of a block, on the host."""
+        return block
+
+    @abstractmethod
+    def inner(self, left: Any, right: Any) -> Any:
+        """Sums of the products of two blocks' entries, one per set of signals, that multiply blocks."""
+
+    @abstractmethod
+    def times(self, block: Any) -> Any:
+        """``C y``."""
+
+    @abstractmethod
+    def solve(self, block: Any) -> Any:
+        """``C^-1 y``."""
+
+    @abstractmethod
+    def precondition(self, block: Any) -> tuple[Any, Any]:
+        """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
+
+    def log_determinant(self) -> float:
+        """``log |C|``."""
+        logs = float(self.rows.log_determinants(*self.powers) @ self.basis.multiplicities)
+        return logs + 2 * self.shape[0] * self.basis.log_volume
+
+    @abstractmethod
+    def log_density(self, block: Any) -> float:
+        """Log density of a block of the spectrum about zero, all its signals together, with the 2 pi term."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
+
+    def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Entries of ``C``, or of its inverse, between those that a mask chooses, row by row."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
+
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """Entries of ``C^-1`` between those that a mask chooses and some nodes of a signal."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
+
+    def at_nodes(self) -> list[Modes]:
+        """Entries of ``C^-1`` between the values of all signals at each node, by eigenvalues and eigenvectors."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
+
+    @abstractmethod
+    def coordinates(self, block: Any) -> Any:
+        """A block of the spectrum as filters to new inputs take it."""
+
+    @abstractmethod
+    def read(self, signals: Signals) -> Any:
+        """Signals as such coordinates; read when they are used, where they are large."""
+
+    @abstractmethod
+    def at(self, new: Any) -> tuple[Filters, Distribution]:
+        """Filters from the coordinates of complete signals to their means at new inputs, and what is left there."""
+
+    @abstractmethod
+    def joined(self, new: Any) -> Covariance:
+        """Covariance of these signals and, after them, of those at new inputs."""
+
+    @abstractmethod
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+        """Every signal predicted from the others, with coordinates given.
+
+        With `shares` it is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
+        `has_energies` the block is that of `signals`, whose energies may be known. On an exact spectrum `errors` may be
+        given that another model makes, as a block.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Modal(Covariance):
+    """``C = sum_j (b_j b_j^T) (x) (p_j K_j + r_j I)``: rows of any kind in a basis of the nodes that is known."""
+
+    rows: Rows
+    nodes: Nodes
+
+    __getstate__ = without_caches
+
+    finest = 1e-8
+
+    @cached_property
+    def largest(self) -> float:
+        """That of any mode times ``|B B^T|``, where the basis is not orthonormal."""
+        found, vectors = self.rows.largest(*self.powers), self.basis.forward
+        return found if vectors is self.basis.backward else found * float(np.linalg.norm(vectors @ vectors.T, 1))
+
+    @property
+    def _forward(self) -> Array:
+        return self.basis.require_eigenvectors("")
+
+    @property
+    def dual(self) -> Array:
+        """The inverse of the transpose of the vectors."""
+        return self._forward if self.basis.backward is None else self.basis.backward
+
+    def inner(self, left: Array, right: Array) -> Array:
+        return np.einsum("...ij,...ij->...", left, right)[..., None, None]
+
+    def times(self, block: Array) -> Array:
+        loaded = block if self.basis.forward is None else times_matrix(block, self.basis.forward)
+        return self.basis.unload(self.rows.unload(self.rows.apply(self.rows.load(loaded), *self.powers)))
+
+    def solve(self, block: Array) -> Array:
+        found = self.rows.unload(self.rows.apply(self.rows.load(self.basis.load(block)), *self.powers, exponent=-1))
+        return found if self.basis.backward is None else times_matrix(found, self.basis.backward.T)
+
+    def precondition(self, block: Array) -> tuple[Array, Array]:
+        """Exactly: ``(C - s) x = s (y - x)`` takes no product."""
+        found = self.noise_variance * self.solve(block)
+        return found, self.noise_variance * (block - found)
+
+    def draw_signal(self, random_state: np.random.Generator) -> Array:
+        white = self.rows.load(self.basis.white(self.shape[0], random_state))
+        power, nothing = np.maximum(self.powers[0], 0.0), np.zeros_like(self.powers[1])
+        shared = self.rows.unload(self.rows.apply(white, power, nothing, exponent=0.5))
+        return self.basis.unload(shared + self.nodes.draw_own(self.shape[0], random_state))
+
+    @cached_property
+    def _variances(self) -> Array:
+        return self.rows.diagonal(*self.powers)
+
+    @cached_property
+    def _precisions(self) -> Array:
+        return self.rows.diagonal(*self.powers, inverse=True)
+
+    def log_density(self, block: Array) -> float:
+        white = self.rows.apply(self.rows.load(block), *self.powers, exponent=-0.5)
+        return float(-0.5 * (np.sum(np.square(white)) + self.log_determinant() + block.size * np.log(2 * np.pi)))
+
+    def inverse_diagonal(self) -> Array:
+        """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
+        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
+
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """``B diag((C_j)_nn') B^T``."""
+        side = (self.dual if inverse else self._forward)[nodes]
+        if signal == other:
+            return (side * (self._precisions if inverse else self._variances)[signal]) @ side.T
+        return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
+
+    def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
+        signals, places = np.nonzero(chosen)
+        side = (self.dual if inverse else self._forward)[places]
+        starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
+        entries = np.empty((signals.size, signals.size))
+        for signal in range(self.shape[0]):
+            own, others = slice(starts[signal], starts[signal + 1]), slice(0, starts[signal + 1])
+            if own.start < own.stop:
+                across = self.rows.column(signal, *self.powers, inverse)
+                entries[own, others] = side[own] @ (across[signals[others]] * side[others]).T
+                entries[others, own] = entries[own, others].T
+        return entries
+
+    def coordinates(self, block: Array) -> Array:
+        return self.rows.load(block)
+
+    def read(self, signals: Signals) -> Array:
+        return self.rows.load(self.basis.coefficients(signals))
+
+    def at(self, new: Any) -> tuple[Filters, Modal]:
+        left = self.rows.at(new, self.nodes.powers)
+        return left, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
+
+    def joined(self, new: Any) -> Modal:
+        return Modal(self.rows.joined(new), self.nodes)
+
+    def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+        rows, powers, values = self.rows, self.powers, self.rows.unload(block)
+        precisions, scales = rows.diagonal(*powers, inverse=True), signals.units.signal_scales
+        if errors is None:
+            errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
+            if shares:
+                scale = np.ones((len(values), 1)) if scales is None else scales[:, None]
+                sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
+                errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
+        lengths = np.sum(np.square(errors) * precisions, axis=1)
+        stretch = np.ones(len(lengths))
+        if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
+            precisions = 1 / (1 / precisions - (1 - scales[:, None] ** -2.0) * powers[1])
+            stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
+        logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
+        variances = partial(self.basis.diagonals, lambda _: 1 / precisions)
+        return LeftOut(values, errors, lengths, logs, variances, stretch)
+
+    def row_sums(self) -> Array:
+        """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
+        ones = self.rows.load(np.ones(self.shape))
+        return self.rows.unload(self.rows.apply(ones, *self.powers, exponent=-1)) @ np.square(self.dual).T
+
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """``B^-T diag((C_j^-1)_nn') B^-1``, for every chosen entry."""
+        signals, places = np.nonzero(chosen)
+        column = self.rows.column(signal, *self.powers, inverse=True)
+        return (self.dual[places] * column[signals]) @ self.dual[nodes].T
+
+    def at_nodes(self) -> list[Modes]:
+        """``sum_j B^-T_mj^2 C_j^-1``."""
+        return self.rows.weighted_inverses(np.square(self.dual).T, *self.powers)
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
+        return self.basis.read_block(self.basis.coefficients(signals) - centre())
+
+    def variances_at(self, eigenvalues: Array) -> Array:
+        return self.rows.diagonal(*self.nodes.powers(eigenvalues))
+
+    def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
+        """By the same factors as densities: equation (18)."""
+        if self.shape[0] == 1:
+            return signal * scales, noise * scales
+        factors = np.linalg.cholesky(self.mode_matrices())
+
+        def moved(noisy: Array) -> Array:
+            whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
+            return self.basis.unload(np.einsum("jab,bj->aj", factors, whitened * (scales - 1), optimize=True))
+
+        return rescaled(signal, noise, scales, self.noise_variance, moved, self.solve)
+
+
+@dataclass(frozen=True, eq=False)
+class Series(Covariance):
+    """The covariance of signals with inputs on a quadrature, by Chebyshev series."""
+
+    rows: Inputs
+    nodes: Nodes
+
+    is_written_out = False
+    __getstate__ = without_caches
+
+    @property
+    def largest(self) -> float:
+        return self.rows.largest(*self.powers)
+
+    @property
+    def finest(self) -> float:  # type: ignore[override]
+        """The smallest tolerance that a solve should be driven to."""
+        return 3e-8 if str(self.basis.operator.dtype).endswith("64") else 1e-5
+
+    def repeated(self, n_sets: int) -> Series:
+        """Covariance of independent sets of such signals, one set after the other."""
+        modes = self.rows.modes
+        vectors = np.asarray(np.kron(np.eye(n_sets), modes.vectors), dtype=float)
+        several = Modes(np.tile(modes.values, n_sets), vectors)
+        return self if n_sets == 1 else Series(Inputs(several), self.nodes)
+
+    def load(self, values: Array) -> Any:
+        return self.basis.load(values)
+
+    def unload(self, block: Any) -> Array:
+        return np.asarray(on_host(self.basis.unload(block)))
+
+    def inner(self, left: Any, right: Any) -> float:
+        return self.basis.inner(left, right)
+
+    def _variances(self, eigenvalues: Array) -> Array:
+        return self.rows.variances(*self.nodes.powers(eigenvalues))
+
+    def _precisions(self, eigenvalues: Array) -> Array:
+        return 1 / self._variances(eigenvalues)
+
+    @cached_property
+    def _is_separate(self) -> bool:
+        """Whether signals have nothing to do with one another, so that they are their own coordinates."""
+        return np.array_equal(self.rows.modes.vectors, np.eye(self.rows.n_signals))
+
+    def _filtered(self, block: Any, series: Array) -> Any:
+        if self._is_separate:
+            return self.basis.each_filtered(block, series)
+        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.modes.vectors)
+
+    @cached_property
+    def _series(self) -> Array:
+        return self.basis.series(self._variances)
+
+    @cached_property
+    def _short_series(self) -> Array:
+        return self.basis.series(self._precisions, SLACK)
+
+    def times(self, block: Any) -> Any:
+        return self._filtered(block, self._series)
+
+    def solve(self, block: Any) -> Any:
+        return self._filtered(block, self.basis.series(self._precisions))
+
+    def precondition(self, block: Any) -> tuple[Any, Any]:
+        found = self._filtered(block, self._short_series) * self.noise_variance
+        return found, self.times(found) - found * self.noise_variance
+
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        modes, basis = self.rows.modes, self.basis
+        root = (modes.vectors * np.sqrt(modes.values)) @ modes.vectors.T
+        bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
+        shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
+        return shared + self.nodes.draw_own(self.shape[0], random_state)
+
+    def log_density(self, block: Any) -> float:
+        lengths, logs = self.chained(self.basis.read_block(block))
+        return -0.5 * float(np.sum(lengths + logs) + self.shape[0] * self.shape[1] * np.log(2 * np.pi))
+
+    def inverse_diagonal(self) -> Array:
+        squares, variances = np.square(self.rows.modes.vectors), self._variances(self.basis.eigenvalues)
+        diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
+        largest, smallest = squares @ (1 / np.min(variances, axis=1)), squares @ (1 / np.max(variances, axis=1))
+        return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
+
+    def coordinates(self, block: Any) -> Any:
+        return self.basis.combined(block, self.rows.modes.vectors.T)
+
+    def read(self, signals: Signals) -> Any:
+        return self.basis.block(signals, self.rows.modes.vectors)
+
+    def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
+        left = self.rows.at(new, self.nodes.powers)
+        return left, SeriesLeft(left, self.nodes, self, new)
+
+    def joined(self, new: Any) -> Series:
+        return Series(self.rows.joined(new), self.nodes)
+
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+        basis, vectors, squares = self.basis, self.rows.modes.vectors, np.square(self.rows.modes.vectors)
+
+        def variances(eigenvalues: Array) -> Array:
+            return 1 / (squares @ self._precisions(eigenvalues))
+
+        def own_shares(eigenvalues: Array) -> Array:
+            sums = (vectors * vectors.sum(axis=0)) @ self._precisions(eigenvalues)
+            return sums * variances(eigenvalues) / (self.shape[0] - 1)
+
+        missed = FilterBank(self._precisions, vectors, variances, beside=own_shares if shares else None)
+        errors = basis.filtered(block, missed)
+        # reading a block overwrites it
+        data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
+        found = variances(basis.eigenvalues)
+        lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
+        diagonals = partial(basis.diagonals, variances)
+        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths)))
+
+    def variances_at(self, eigenvalues: Array) -> Array:
+        return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesLeft(Distribution):
+    """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws."""
+
+    left: Left  # of the covariance that inputs explain
+    nodes: Nodes
+    known: Series  # the covariance of the known signals, for draws
+    new: Any  # inputs
+
+    is_closed = False
+    is_written_out = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.new.cross.shape[0], self.basis.n_nodes
+
+    def variances_at(self, eigenvalues: Array) -> Array:
+        return self.left.variances(eigenvalues) + self.nodes.powers(eigenvalues)[1]
+
+    def mode_matrices(self) -> Array:
+        eigenvalues = self.basis.eigenvalues
+        own = self.nodes.powers(eigenvalues)[1][:, None, None] * np.eye(self.shape[0])
+        return self.left.covariances(eigenvalues) + own
+
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        basis, n_known = self.basis, self.known.shape[0]
+        drawn = self.known.joined(self.new).draw_signal(random_state)
+        everything = np.eye(n_known + self.shape[0])
+        missed = basis.combined(drawn, everything[:n_known]) + self.known.draw_noise(random_state)
+        corrected = basis.filtered(self.known.coordinates(missed), self.left)
+        return basis.combined(drawn, everything[n_known:]) - corrected
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
+        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.left)
+
+
+def rescaled(
+    signal: Array,
+    noise: Array,
+    scales: Array,
+    noise_variance: float,
+    moved: Callable[[Array], Array],
+    solve: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Drawn signals and their noise, with what signals before it leave open of each scaled by a factor of its own.
+
+    `moved` is what scaling adds to noisy values; `solve` the inverse of their covariance.
+    """
+    noisy = signal + noise
+    added = moved(noisy)
+    left = signal - noisy + noise_variance * solve(noisy)  # of the signals, given their noisy values
+    scaled = signal + added - noise_variance * solve(added) + (scales - 1) * left
+    return scaled, noisy + added - scaled
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Log marginal likelihood of signals, with its derivatives in everything the covariance is made of."""
+
+    rows: Inputs
+    power: Array  # gamma, one per frequency
+    own: Array  # eta + sigma^2
+    data: SpectralData  # signals in both eigenbases, Z = U^T Y V, or their energies there
+
+    @cached_property
+    def precisions(self) -> Array:
+        """``1 / D``."""
+        return 1 / self.rows.variances(self.power, self.own)
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Total in nats, the 2 pi term included: equations (5) and (26)."""
+        logs = -float(np.sum(np.log(self.precisions) @ self.data.multiplicities))
+        length = float(np.vdot(self.data.energies, self.precisions))
+        return -0.5 * (logs + length + self.data.n_observations * float(np.log(2 * np.pi)))
+
+    @cached_property
+    def slopes(self) -> Array:
+        """``E_ij``, the derivative in ``D_ij``: equation (6). Their sum is that in the noise variance."""
+        slopes = self.data.energies * self.precisions
+        slopes -= self.data.multiplicities  # in place, which saves more time than the sums take
+        slopes *= 0.5 * self.precisions
+        return slopes
+
+    @cached_property
+    def power_gradient(self) -> Array:
+        """Derivative in the power at each frequency, equation (6)."""
+        return self.rows.modes.values @ self.slopes
+
+    @cached_property
+    def input_covariance_gradient(self) -> Array:
+        """Derivative in the entries of ``U^T K U``, equation (7), shape (n_signals, n_signals)."""
+        gradient = self.data.gram(np.sqrt(self.power) * self.precisions)
+        gradient[np.diag_indices_from(gradient)] -= self.precisions @ (self.power * self.data.multiplicities)
+        return 0.5 * gradient
+
+    @cached_property
+    def node_covariance_gradient(self) -> Array:
+        """Derivative in the entries of ``V^T B B^T V``, shape (n_nodes, n_nodes): equation (7) with sides exchanged."""
+        inputs, precisions = self.rows.modes.values, self.precisions
+        gradient = self.data.node_gram(np.sqrt(inputs)[:, None] * precisions)
+        gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] * precisions).sum(axis=0)
+        return 0.5 * gradient

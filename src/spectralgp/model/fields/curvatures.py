@@ -1,0 +1,387 @@
+"""The covariance of latent signals, by what sites ask of it: products, solves, variances by effective curvatures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import brentq
+
+from spectralgp._basics.checks import Array
+from spectralgp.graphs.operators import lanczos
+from spectralgp.model.fields.covariances import Covariance, Series
+from spectralgp.model.fields.factors import Inputs, Nodes
+from spectralgp.model.fields.krylov import STEPS_BETWEEN, System, conjugate_gradients, gauss_quadrature
+from spectralgp.model.fields.seen import Weighted
+from spectralgp.model.spectra import Quadrature, Spectrum
+
+PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
+MOST_PROBED = 2**19  # values of all probes of a determinant together on a large graph, unless they are the fewest
+STEPS_BETWEEN_PASSES = 5  # of Lanczos on a large graph, where each takes longer than a look at them
+LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
+LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
+MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
+MOST_SOLVED_DENSELY = 200  # entries
+CURVATURES = 10  # at which variances are tabulated
+LOWEST_CURVATURE = 1e-3  # of the largest, in that table
+LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
+LEAST_OTHERS = 1e-6  # of the squared covariances with an entry, that others must have to count
+
+
+class LatentCovariance(ABC):
+    """``A`` of latent signals; entries have the curvatures ``W`` of their sites, shape (n_signals, n_nodes)."""
+
+    covariance: Any
+    steps_between: int = STEPS_BETWEEN
+
+    @abstractmethod
+    def times(self, values: Array) -> Array:
+        """``A`` times values (..., n_signals, n_nodes)."""
+
+    @abstractmethod
+    def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
+        """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once."""
+
+    @abstractmethod
+    def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws from ``N(0, A)``, shape (n_draws, n_signals, n_nodes)."""
+
+    @abstractmethod
+    def at_curvature(self, curvature: float) -> tuple[Array, Array | float]:
+        """``phi(c)``: variances at entries if the curvature were the same everywhere, and their standard errors."""
+
+    @abstractmethod
+    def around(self, curvatures: Array) -> tuple[Array, Array]:
+        """Sums of curvatures, and of ones, over all entries, by squared covariances with each as shares of its own."""
+
+    @abstractmethod
+    def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
+        """Blocks of random signs."""
+
+    @abstractmethod
+    def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
+        """``log |I + c A|``, and ``z^T log(I + c A) z`` as a function of a block."""
+
+    @property
+    def prior_variance(self) -> Array:
+        """Variances at entries before anything was observed."""
+        return self.at_curvature(0.0)[0]
+
+    def variances(self, curvatures: Array) -> tuple[Array, float]:
+        """Variances at entries by effective curvatures, equation (39), and their root mean square standard error.
+
+        What others know of an entry counts by the squares of their covariances, its own curvature exactly; so they are
+        exact where the curvature is the same everywhere.
+        """
+        around, total = self.around(curvatures)
+        known = np.maximum(around - curvatures, 0.0) / np.maximum(total - 1, LEAST_OTHERS)
+        logs, spread = np.zeros(curvatures.shape), np.zeros(curvatures.shape)
+        for curvature, share in tabulated(np.where(total > 1 + LEAST_OTHERS, known, 0.0)):
+            found, errors = self.at_curvature(curvature)
+            logs += share * np.log(np.maximum(1 / found - curvature, LEAST_CAVITY))
+            spread += share * errors / np.square(found)
+        variance = 1 / (np.exp(logs) + curvatures)
+        return variance, float(np.sqrt(np.mean(np.square(np.square(variance) * spread))))
+
+    def log_determinant(self, curvatures: Array) -> tuple[float, float]:
+        """``log |I + A W|`` and its standard error by random probes; what a common curvature says is taken out."""
+        covariance, roots = self.covariance, self.covariance.load(np.sqrt(curvatures))
+        known, control = self._logs(float(np.mean(curvatures)))
+
+        def times(block: Any) -> Any:
+            return block + roots * covariance.times(roots * block)
+
+        def inner(left: Any, right: Any) -> float:
+            return float(np.squeeze(covariance.inner(left, right)))
+
+        estimates = []
+        for probe in self._probes(np.random.default_rng(PROBE_SEED)):
+            nodes, weights = gauss_quadrature(lanczos(times, inner, probe), self.steps_between)
+            estimates.append(curvatures.size * float(weights @ np.log(nodes)) - control(probe))
+        return known + float(np.mean(estimates)), float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
+
+
+def latent_of(covariance: Covariance) -> LatentCovariance:
+    """The covariance of latent signals by modes, where they are known, or by probes."""
+    return InModes(covariance) if covariance.is_written_out else Probed(cast(Series, covariance))
+
+
+def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
+    """Curvatures of a table, and the shares of each in given ones, by interpolation in their logarithm."""
+    largest = max(float(np.max(curvatures)), 1e-9)
+    lowest = LOWEST_CURVATURE * largest
+    table = np.concatenate([[0.0], np.geomspace(lowest, largest * (1 + 1e-9), CURVATURES)])
+    places = np.searchsorted(table, curvatures, side="right") - 1
+    logs = np.log(table + lowest)
+    above = (np.log(curvatures + lowest) - logs[places]) / (logs[places + 1] - logs[places])
+    above = np.clip(above, 0.0, 1.0)
+    for place, curvature in enumerate(table.tolist()):
+        share = np.where(places == place, 1 - above, 0.0) + np.where(places + 1 == place, above, 0.0)
+        if share.any():
+            yield curvature, share
+
+
+# ------------------------------------------------------------------------------------------------- modes that are known
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyNodes(Nodes):
+    """What nodes share, with more noise: that of the sites."""
+
+    nodes: Nodes
+    noise_variance: float
+
+    @property
+    def basis(self) -> Spectrum:  # type: ignore[override]
+        """That of the nodes."""
+        return self.nodes.basis
+
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        power, own = self.nodes.powers(eigenvalues)
+        return power, own + self.noise_variance
+
+    def response(self, eigenvalues: Array) -> Array:
+        return self.nodes.response(eigenvalues)
+
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        white = self.basis.white(n_signals, random_state) * float(np.sqrt(self.nodes.noise_variance))
+        return self.nodes.draw_own(n_signals, random_state) + white
+
+
+@dataclass(frozen=True, eq=False)
+class InModes(LatentCovariance):
+    """``A = (U (x) V) diag(D) (U (x) V)^T``."""
+
+    covariance: Any
+
+    @cached_property
+    def inputs(self) -> Array:
+        """``U``."""
+        return np.asarray(cast(Inputs, self.covariance.rows).modes.vectors)
+
+    @cached_property
+    def nodes(self) -> Array:
+        """``V``."""
+        return np.asarray(self.covariance.basis.require_eigenvectors(""))
+
+    @cached_property
+    def at_modes(self) -> Array:
+        """``D``, shape (n_signals, n_nodes)."""
+        return np.asarray(cast(Inputs, self.covariance.rows).variances(*self.covariance.powers))
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array]:
+        return np.square(self.inputs), np.square(self.nodes)
+
+    def times(self, values: Array) -> Array:
+        return np.asarray(self.covariance.times(values))
+
+    @cached_property
+    def _dense(self) -> Array:
+        """``A``, written out."""
+        return np.asarray(self.covariance.submatrix(np.ones(self.at_modes.shape, dtype=bool)))
+
+    def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
+        """By a Cholesky factor of few entries, else by conjugate gradients with a common noise of the sites."""
+        if curvatures.size <= MOST_SOLVED_DENSELY:
+            own = np.flatnonzero(curvatures)
+            roots, flat = np.sqrt(curvatures.ravel()[own]), rights.reshape(len(rights), -1)
+            scaled = roots[:, None] * self._dense[own]
+            system = scaled[:, own] * roots
+            system[np.diag_indices_from(system)] += 1.0
+            found = flat.copy()
+            found[:, own] -= roots * cho_solve(cho_factor(system, check_finite=False), scaled @ flat.T).T
+            return found.reshape(rights.shape)
+        seen, most = curvatures[curvatures > 0], MOST_SITE_NOISE * float(np.mean(self.at_modes))
+        noise = min(1 / float(np.mean(seen)), most) if seen.size else most
+        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, noise))
+        return np.asarray(conjugate_gradients(Weighted(noisy, curvatures), rights, starts, tolerance))
+
+    def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, 0.0))
+        return np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
+
+    def _shrunk(self, curvature: float) -> Array:
+        """Variances at modes if the curvature were the same everywhere."""
+        return np.asarray(self.at_modes / (1 + curvature * self.at_modes))
+
+    def at_curvature(self, curvature: float) -> tuple[Array, float]:
+        return np.asarray(self._squares[0] @ self._shrunk(curvature) @ self._squares[1].T), 0.0
+
+    def around(self, curvatures: Array) -> tuple[Array, Array]:
+        left = self._shrunk(float(np.mean(curvatures)))
+        sides = (self.inputs * left.mean(axis=1)) @ self.inputs.T, (self.nodes * left.mean(axis=0)) @ self.nodes.T
+        of_signals, of_nodes = (np.square(side) / np.square(np.diag(side))[:, None] for side in sides)
+        total = np.multiply.outer(of_signals.sum(axis=1), of_nodes.sum(axis=1))
+        return of_signals @ curvatures @ of_nodes.T, total
+
+    def variances_at_modes(self, curvatures: Array) -> Array:
+        """Variances in both eigenbases by effective curvatures: equation (39)."""
+        around, total = self.around(curvatures)
+        found = np.zeros(curvatures.shape)
+        for curvature, share in tabulated(around / total):
+            found += self._shrunk(curvature) * (self._squares[0].T @ share @ self._squares[1])
+        return found
+
+    def written_out(self, curvatures: Array) -> tuple[Array, Array, float]:
+        """Exact variances, deviations whose outer products add up to the covariance, and ``log |I + A W|``."""
+        scaled = np.kron(self.inputs, self.nodes) * np.sqrt(self.at_modes).ravel()
+        seen = scaled * np.sqrt(curvatures).ravel()[:, None]
+        precision = seen.T @ seen
+        precision[np.diag_indices_from(precision)] += 1.0
+        factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+        root = solve_triangular(factor, scaled.T, lower=True, check_finite=False)
+        variance = np.einsum("ab,ab->b", root, root).reshape(curvatures.shape)
+        return variance, root.reshape(-1, *curvatures.shape), 2 * float(np.sum(np.log(np.diag(factor))))
+
+    def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
+        for _ in range(PROBES):
+            yield random_state.integers(0, 2, self.at_modes.shape) * 2.0 - 1.0
+
+    def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
+        known = np.log1p(curvature * self.at_modes)
+        return float(np.sum(known)), lambda one: float(np.sum(known * np.square(self.inputs.T @ one @ self.nodes)))
+
+
+# --------------------------------------------------------------------------------------------------- on a large graph
+
+
+@dataclass(frozen=True, eq=False)
+class Probed(LatentCovariance):
+    """``A`` on a quadrature, where single modes are not known: probes of the graph know the diagonals."""
+
+    covariance: Series
+
+    steps_between = STEPS_BETWEEN_PASSES
+
+    @property
+    def _basis(self) -> Quadrature:
+        return self.covariance.basis
+
+    def times(self, values: Array) -> Array:
+        several = self.covariance.repeated(values[..., 0, 0].size)
+        found = several.unload(several.times(several.load(values.reshape(several.shape))))
+        return np.asarray(found.reshape(values.shape))
+
+    def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
+        """By ``I + W^1/2 A W^1/2``, so that the spread of the curvatures does not slow conjugate gradients."""
+        covariance, shape = self.covariance, self.covariance.shape
+        n_sets, several = len(rights), covariance.repeated(len(rights))
+        weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
+        mean_variance = np.square(covariance.rows.modes.vectors) @ self._basis.mean(self._prior_at_modes.T)
+
+        def loaded(values: Array) -> Any:
+            return several.load(np.broadcast_to(values, (n_sets, *shape)).reshape(several.shape))
+
+        seen, scale = weights > 0, np.sqrt(np.where(weights > 0, weights, 1.0))
+        precision = 1 / (1 + weights * mean_variance[:, None])
+        roots = loaded(np.sqrt(weights))
+        system = _ByRoots(several, n_sets, roots, loaded(precision), float(np.min(precision)))
+        apart = np.where(seen, 0.0, rights)  # entries that have a slope and no curvature
+        rest = loaded(np.where(seen, rights / scale, 0.0))
+        if apart.any():
+            rest = rest - roots * several.times(loaded(apart))
+        start = None if starts is None else loaded(np.where(seen, starts / scale, 0.0))
+        solution = conjugate_gradients(system, rest, start, max(tolerance, covariance.finest))
+        return np.asarray(several.unload(roots * solution).reshape(rights.shape) + apart)
+
+    def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, 0.0))
+        several = noisy.repeated(n_draws)
+        return several.unload(several.draw_signal(random_state)).reshape(n_draws, *self.covariance.shape)
+
+    def _shrunk(self, eigenvalues: Array, curvature: float) -> Array:
+        """Variances at modes if the curvature were the same everywhere, shape (n_signals, n_eigenvalues)."""
+        variances = self.covariance.rows.variances(*self.covariance.nodes.powers(eigenvalues))
+        return np.asarray(variances / (1 + curvature * variances))
+
+    @cached_property
+    def _prior_at_modes(self) -> Array:
+        """Variances at modes before anything was observed, shape (n_modes of the inputs, n_frequencies)."""
+        return self._shrunk(self._basis.eigenvalues, 0.0)
+
+    def at_curvature(self, curvature: float) -> tuple[Array, Array]:
+        squares = np.square(self.covariance.rows.modes.vectors)
+        found, errors = self._basis.local_diagonals(lambda eigenvalues: squares @ self._shrunk(eigenvalues, curvature))
+        return found, errors[:, None]
+
+    def around(self, curvatures: Array) -> tuple[Array, Array]:
+        """Between nodes the heat kernel stands for squared covariances.
+
+        Its time is that at which a node has the same share in itself on average as it has among the squares at the mean
+        curvature.
+        """
+        basis, modes = self._basis, self.covariance.rows.modes
+        left = self._shrunk(basis.eigenvalues, float(np.mean(curvatures)))
+        sides = np.square((modes.vectors * basis.mean(left.T)) @ modes.vectors.T)
+        common = left.mean(axis=0)
+        time = self._time(float(basis.mean(common)) ** 2 / float(basis.mean(np.square(common))))
+
+        def heat(eigenvalues: Array) -> Array:
+            return np.exp(-time * eigenvalues)[None]
+
+        series = np.repeat(basis.series(heat), 2 * len(curvatures), axis=0)
+        both = np.concatenate([curvatures, np.ones(curvatures.shape)])
+        smooth = self.covariance.unload(basis.each_filtered(basis.load(both), series)) / basis.local_diagonals(heat)[0]
+        around, total = (sides / np.diag(sides)[:, None] @ one for one in np.split(smooth, 2))
+        return around, total
+
+    def _time(self, share: float) -> float:
+        """The time at which the heat kernel leaves a share of what was at a node there, on average."""
+        basis = self._basis
+        longest = LONGEST_TIME / basis.end
+
+        def excess(time: float) -> float:
+            return float(basis.mean(np.exp(-time * basis.eigenvalues))) - share
+
+        if excess(0.0) <= 0:  # nothing is shared
+            return 0.0
+        return longest if excess(longest) >= 0 else float(brentq(excess, 0.0, longest))
+
+    def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
+        n_signals, n_nodes = self.covariance.shape
+        for _ in range(max(FEWEST_PROBES, min(PROBES, MOST_PROBED // (n_signals * n_nodes)))):
+            yield self._basis.operator.random_signs(n_signals, random_state)
+
+    def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
+        covariance, basis = self.covariance, self._basis
+        series = basis.series(lambda eigenvalues: np.log1p(curvature * self._shrunk(eigenvalues, 0.0)))
+
+        def form(block: Any) -> float:
+            coordinates = covariance.coordinates(block)
+            return basis.inner(coordinates, basis.each_filtered(coordinates, series))
+
+        return float(np.sum(np.log1p(curvature * self._prior_at_modes) @ basis.multiplicities)), form
+
+
+@dataclass(frozen=True, eq=False)
+class _ByRoots(System):
+    """``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean diagonal."""
+
+    several: Series  # the covariance of all sets, one after the other
+    n_sets: int
+    roots: Any  # W^1/2, a block
+    precision: Any  # of the preconditioner, a block
+    smallest: float
+
+    def image(self, block: Any) -> Any:
+        return block
+
+    def times(self, block: Any, image: Any) -> Any:
+        return block + self.roots * self.several.times(self.roots * block)
+
+    def precondition(self, block: Any) -> tuple[Any, Any]:
+        found = self.precision * block
+        return found, found
+
+    def inner(self, left: Any, right: Any) -> Array:
+        found = self.several.basis.operator.column_products(left, right).reshape(self.n_sets, -1)
+        return np.repeat(found.sum(axis=1), found.shape[1])
+
+    def scaled(self, block: Any, factors: Any) -> Any:
+        return self.several.basis.operator.scale(block, factors)

@@ -1,0 +1,304 @@
+"""What is predicted of values that a likelihood observes: laws of the latent signals, and of values given them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any, cast
+
+import numpy as np
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, Indices, as_integer
+from spectralgp.graphs import Graph
+from spectralgp.model.fields.covariances import Modal
+from spectralgp.model.fields.curvatures import LEAST_CAVITY
+from spectralgp.model.fields.factors import Blocks, GraphNodes, Inputs, LeftOfInputs
+from spectralgp.model.fields.field import Field, Predictive, as_observed
+from spectralgp.model.fields.posterior import GraphGP, SinglePosterior
+from spectralgp.model.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
+from spectralgp.model.fields.sites import MOST_WRITTEN_OUT, NO_ENTRIES, TOO_MANY_JOINT, ObservedBy, Sites, find_sites
+from spectralgp.model.kernels import Identity, NewInputs
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.signals import Signals, Units, expected_signals
+from spectralgp.model.spectra import Filters, decompose, modes_of
+
+NO_COVARIANCE = (
+    "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
+    "Draw values with sample_y, and take the covariance of the draws."
+)
+
+
+@cache
+def _one_node() -> GraphNodes:
+    """Nodes of signals with one value each, which have no noise beside what their covariance says."""
+    return GraphNodes(decompose(Graph.edgeless(1)), Identity(), 0.0)
+
+
+def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
+    """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
+    own = np.isfinite(values)
+    alone = Modal(Inputs(modes_of(covariance[np.ix_(own, own)])), _one_node())
+    known = ObservedBy(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
+    observations = replace(known.observations(values[own][:, None]), offset=mean[own][:, None])
+    return find_sites(alone, observations).log_bound()[0]
+
+
+# ------------------------------------------------------------------------------------------------ laws of values
+
+
+@dataclass(frozen=True, eq=False)
+class ValueField(Predictive):
+    """Values that a likelihood observes of latent signals; `beside` are exposures or trials.
+
+    Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
+    """
+
+    law: Callable[[Array], Field]  # of the latent signals, by the columns of fixed effects
+    observed_by: ObservedBy  # of the values that are predicted
+    known: Array  # values that were observed of these signals, NaN elsewhere
+    further: Callable[[Array, ObservedBy], Sites]  # sites given further values of these signals, among others
+    rows: Indices  # numbers of these signals among those of the sites
+
+    @classmethod
+    def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservedBy, known: Array) -> ValueField:
+        """Values of some of the signals that sites are of."""
+        centre = partial(sites.covariance.basis.zeros, len(sites.mean))
+        latent = Field(sites.covariance, centre, Units(), seen=sites, shown=rows)
+        return cls(lambda columns: latent, observed_by, known, partial(sites.given, rows), rows)
+
+    @cached_property
+    def latent(self) -> Field:
+        """The latent signals, with their white part as values have their noise."""
+        return self.law(self.observed_by.columns)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood."""
+        return self.observed_by.likelihood
+
+    @cached_property
+    def _law(self) -> tuple[Array, Array, Array]:
+        return self.latent.values, self.latent.values_variance(), self.observed_by.beside
+
+    @cached_property
+    def _law_of_mean(self) -> tuple[Array, Array, Array]:
+        """Of what noise is about: without the white part of latent signals, where that is noise too."""
+        if not self.likelihood.is_white_noise:
+            return self._law
+        return np.asarray(self.latent.mean), np.asarray(self.latent.variance()), self.observed_by.beside
+
+    @cached_property
+    def mean(self) -> Array:
+        return self.likelihood.mean(*self._law_of_mean)
+
+    def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Array:
+        law = self._law if include_noise else self._law_of_mean
+        variance = self.likelihood.variance(*law, include_noise=include_noise)
+        return variance if nodes is None else variance[:, nodes]
+
+    @property
+    def variance_error(self) -> Array:
+        errors = self.latent.variance_error
+        if not errors.any():
+            return np.zeros(len(errors))
+        mean, variance, beside = self._law_of_mean
+        laws = ((mean, one, beside) for one in (variance, variance + errors[:, None]))
+        before, after = (self.likelihood.variance(*law, include_noise=False) for law in laws)
+        return np.asarray(np.sqrt(np.mean(np.square(after - before), axis=1)))
+
+    def distribution(self, values: Array) -> Array:
+        return self.likelihood.distribution(values, *self._law)
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.likelihood.is_discrete
+
+    def transforms(self, values: Array, random_state: np.random.Generator) -> Array:
+        """Randomised probability integral transforms of values, NaN where there is none."""
+        seen = np.isfinite(values)
+        found = self.likelihood.randomised_pit(np.where(seen, values, 0.0), *self._law, random_state)
+        return np.where(seen, found, np.nan)
+
+    @property
+    def values(self) -> Array:
+        return np.where(np.isfinite(self.known), self.known, self.likelihood.mean(*self._law))
+
+    def values_variance(self) -> Array:
+        return np.where(np.isfinite(self.known), 0.0, self.variance(include_noise=True))
+
+    def node_covariance(self, include_noise: bool = False) -> Array:
+        raise ValueError(NO_COVARIANCE)
+
+    def joint_covariance(self, include_noise: bool = False) -> Array:
+        raise ValueError(NO_COVARIANCE)
+
+    def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
+        white = include_noise or not self.likelihood.is_white_noise
+        latent = self._drawn(as_integer(n_samples, "n_samples", 1), random_state, white)
+        if include_noise:
+            return self.likelihood.draw(latent, self.observed_by.beside, random_state)
+        return self.likelihood.mean_at(latent, self.observed_by.beside)
+
+    def _drawn(self, n_draws: int, random_state: np.random.Generator, white: bool) -> Array:
+        """Latent signals drawn jointly, with their white part or without."""
+        if white and self.latent.seen is not None:
+            return np.asarray(self._law[0] + self.latent.seen.value_draws(n_draws, random_state)[:, self.rows])
+        return np.asarray(self.latent.sample(n_draws, random_state, include_noise=white))
+
+    def _further(self, signals: Any) -> Array:
+        """Values, without those that are known already."""
+        found = np.asarray(as_observed(signals, *self.known.shape), dtype=float)
+        return np.where(np.isfinite(self.known), np.nan, found)
+
+    def log_density(self, signals: Any, joint: bool = True) -> Any:
+        signals = self._further(signals)
+        rows = np.flatnonzero(np.isfinite(signals).any(axis=1)).tolist()
+        if not joint:
+            totals = np.zeros(len(signals))
+            totals[rows] = [self._log_density_of([row], signals) for row in rows]
+            return totals
+        n_values = int(np.count_nonzero(np.isfinite(signals)))
+        if n_values > MOST_WRITTEN_OUT and len(rows) > 1:
+            raise ValueError(TOO_MANY_JOINT.format(n_values=n_values))
+        return self._log_density_of(rows, signals) if rows else 0.0
+
+    def _log_density_of(self, rows: list[int], signals: Array) -> float:
+        """Log density of the values of some signals together."""
+        own = np.isfinite(signals) & np.isin(np.arange(len(signals)), rows)[:, None]
+        if not self.latent.covariance.is_written_out:
+            raise ValueError(NO_ENTRIES.format(n_nodes=signals.shape[1]))
+        values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
+        return log_evidence_under(self._law[0][own], self.latent.among(own), self.likelihood, values, beside)
+
+    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._law)
+        return self.likelihood.log_density(signals, mean, variance, beside)
+
+    def given(self, observed: Any) -> ValueField:
+        values = self._further(observed)
+        if not np.isfinite(values).any():
+            return self
+        known = np.where(np.isfinite(values), values, self.known)
+        return ValueField.of_rows(self.further(values, self.observed_by), self.rows, self.observed_by, known)
+
+    def seen_with(self, observed_by: ObservedBy) -> ValueField:
+        """The field with other exposures or trials and, before anything is observed, other columns of fixed effects."""
+        own = replace(self.observed_by, beside=observed_by.beside, columns=observed_by.columns)
+        return replace(self, observed_by=own)
+
+
+# ---------------------------------------------------------------------------------------------------- conditioning
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPosterior(SinglePosterior):
+    """A prior of latent signals conditioned on values that a likelihood observes of them. Made by `condition_latent`.
+
+    The training signals are the values, as they were given. Predictions are for an exposure or a trial of one, unless
+    `ValueField.seen_with` says otherwise.
+    """
+
+    observed_by: ObservedBy = field(kw_only=True)
+
+    @property
+    def sites(self) -> Sites:
+        """The latent training signals given the values."""
+        return cast(Sites, self.seen)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood, with all that was learnt of it."""
+        return self.sites.observations.likelihood
+
+    @property
+    def modelled(self) -> Signals:
+        image = self.sites.image  # about the fixed effects
+        return expected_signals(image, np.empty((0, *image.shape)))
+
+    def at(self, inputs: Any) -> ValueField:
+        kernel = self.prior.input_kernel
+        new = kernel.at(self.inputs, kernel.read_new(self.inputs, inputs))
+        own = self.observed_by.columns
+        columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
+        observed_by = replace(
+            self.observed_by, likelihood=self.likelihood, beside=np.ones(columns.shape[1:]), columns=columns
+        )
+        n_new, nothing = len(new.cross), np.full(columns.shape[1:], np.nan)
+        rows = np.arange(len(self.inputs), len(self.inputs) + n_new)
+        return ValueField(partial(self._latent_at, new), observed_by, nothing, partial(self._joined, new), rows)
+
+    def _latent_at(self, new: NewInputs, columns: Array) -> Field:
+        """Latent signals at new inputs about the posterior mean of the fixed effects, which are uncertain."""
+        sites = self.sites
+        covariance, basis = sites.covariance, self.basis
+        reach, left = covariance.at(new)
+        centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
+        if covariance.is_written_out and sites.root is None:
+            assert isinstance(reach, LeftOfInputs)
+            gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
+            wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
+            left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
+        fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
+        return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, new, reach, columns))
+
+    def _mean_factors(self, new: NewInputs, reach: Filters, columns: Array) -> list[Array]:
+        """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
+        sites = self.sites
+        if not np.any(new.cross):
+            return list(sites.factors_of(columns))
+        known = [] if sites.root is None else [sites.root]
+        if not self.covariance.is_written_out:
+            n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
+            known = [sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)]
+        together = np.concatenate([sites.solved_image, *known])
+        reached = np.array([on_host(one) for one in self.reached(together, reach)])
+        reached = reached.reshape(len(together), *columns.shape[1:])
+        return [*sites.factors_of(columns - reached[: len(columns)]), *reached[len(columns) :]]
+
+    def _joined(self, new: NewInputs, values: Array, observed_by: ObservedBy) -> Sites:
+        """Sites of the training signals followed by those at new inputs, given values of these."""
+        together = self.observed_by.followed_by(observed_by)
+        observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
+        return find_sites(self.covariance.joined(new), observations, self.sites)
+
+    def filled(self, rows: Indices) -> ValueField:
+        observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
+        known = self.signals.as_observed[rows]
+        return ValueField.of_rows(self.sites, rows, observed_by, known)
+
+    def left_out(self, by: str) -> tuple[Array, Array, Array]:
+        """Means and variances of latent signals, each without its own entry, signal or node, and log densities."""
+        sites, values = self.sites, self.signals.as_observed
+        _, slopes, curvatures = sites.terms
+        beside, likelihood = sites.observations.beside, self.likelihood
+        if by == "entry":
+            variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - LEAST_CAVITY))
+            mean, seen = sites.mean - variance * slopes, sites.observations.observed
+            logs = likelihood.log_density(sites.observations.values, mean, variance, beside)
+            return mean, variance, np.where(seen, logs, np.nan)
+        mean, variance = sites.mean.copy(), sites.variance.copy()
+        is_signal = by == "signal"
+        logs = np.full(mean.shape[0 if is_signal else 1], np.nan)
+        for number in range(len(logs)):
+            places: Any = number if is_signal else (slice(None), number)
+            block = sites.among_nodes(number) if is_signal else sites.among_signals(number)
+            mean[places], left = sites.cavity(block, sites.mean[places], places)
+            variance[places] = np.diag(left)
+            if np.isfinite(values[places]).any():
+                law = mean[places], left, likelihood
+                logs[number] = log_evidence_under(*law, values[places], beside[places])
+        return mean, variance, logs
+
+
+def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
+    """Condition a prior of latent signals on values that a likelihood observes of them."""
+    likelihood = prior.likelihood or observed_by.likelihood
+    observations = observed_by.observations(signals.as_observed, likelihood)
+    covariance = prior.latent_covariance(inputs)
+    known = [one for own, values, one in observed_by.last_found if own is prior and values is signals]
+    sites = known[0] if known else find_sites(covariance, observations)
+    if not covariance.is_written_out:
+        observed_by.last_found[:] = [(prior, signals, sites)]
+    return LatentPosterior(prior, inputs, signals, sites.covariance, seen=sites, observed_by=observed_by)

@@ -1,0 +1,210 @@
+"""Leave-one-out predictions in closed form, for every signal, node or entry at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import logsumexp
+
+from spectralgp._basics.arrays import non_negative_root
+from spectralgp._basics.checks import Array, as_option
+from spectralgp.model.fields.covariances import Modal
+from spectralgp.model.fields.latent import LatentPosterior
+from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
+from spectralgp.model.fields.shrinkage import t_log_density
+
+By = Literal["signal", "node", "entry"]
+TRANSFORM_SEED = 0
+
+NO_NODES = (
+    "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
+    "Use spectrum='exact' where the graph is small enough."
+)
+NO_HOLES = (
+    "signals must be complete on a large graph to leave out each {by} in closed form; got signals with holes. "
+    "Use scikit-learn's cross-validation."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Predictions of what was left out, given everything else and the same hyperparameters.
+
+    Parameters
+    ----------
+    by : {"signal", "node", "entry"}
+        What was left out at a time.
+    mean : array of shape (n_signals, n_nodes)
+        Predicted values.
+    std : array of shape (n_signals, n_nodes)
+        Standard deviation of the observed (noisy) value at each entry.
+    log_density : ndarray
+        Joint log predictive density of what was left out: shape (n_signals,) by signal, (n_nodes,) by node,
+        (n_signals, n_nodes) by entry.
+    transforms : array of shape (n_signals, n_nodes), optional
+        With a likelihood: randomised probability integral transforms, uniform where predictions are right.
+    """
+
+    by: By
+    mean: Any
+    std: Any
+    log_density: Array
+    transforms: Array | None = None
+
+
+def leave_one_out(posterior: SinglePosterior | Mixture, by: By = "signal") -> LeaveOneOut:
+    """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
+
+    The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
+    the hyperparameters and must not be used to choose a degree. Where signals were centred by node, what is left out is
+    left out of the nodes' means too.
+
+    Where the covariance between frequencies was learnt, a whole signal's share is taken out of it, with its whitened
+    error in place of its rows; single nodes and entries are left out with that covariance as it is, and nodes with a
+    normal law. What inputs carry over, and scales of the nodes, stay as learnt from all.
+
+    Where training signals have holes, what was not observed has no density, and its mean and standard deviation are
+    those given all that was left in. Nodes' means stay as they were found.
+
+    Parameters
+    ----------
+    posterior : Posterior or Mixture
+        A conditioned model; the weights of a mixture are held fixed.
+    by : {"signal", "node", "entry"}, default="signal"
+        Leave out whole signals, whole nodes, or single entries.
+    """
+    as_option(by, "by", ("signal", "node", "entry"))
+    if not isinstance(posterior, SinglePosterior | Mixture):
+        raise TypeError(
+            f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
+            "fitted GraphGPRegressor has a leave_one_out of its own."
+        )
+    parts = [(weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0]
+    if len(parts) == 1:
+        return parts[0][1]
+    mean: Any = sum(weight * part.mean for weight, part in parts)
+    variance: Any = sum(weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
+    logs = [np.log(weight) + part.log_density for weight, part in parts]
+    transforms: Any = [weight * part.transforms for weight, part in parts if part.transforms is not None]
+    pit = sum(transforms) if transforms else None
+    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)), pit)
+
+
+@singledispatch
+def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
+    """What is left out of one model, in the user's units."""
+    raise NotImplementedError(type(posterior).__name__)
+
+
+@_left_out.register
+def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
+    """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
+    latent_mean, latent_variance, logs = posterior.left_out(by)
+    law = latent_mean, latent_variance, posterior.sites.observations.beside
+    values, likelihood = posterior.signals.as_observed, posterior.likelihood
+    seen, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
+    transforms = likelihood.randomised_pit(np.where(seen, values, 1.0), *law, random_state)
+    std = np.sqrt(likelihood.variance(*law))
+    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
+
+
+@_left_out.register
+def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
+    """Normal values, by blocks of inverse covariances: equations (10) and (23)."""
+    if by == "node" and posterior.signals.centred_by == "node":
+        raise ValueError(
+            "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
+            "once the node is left out; got 'node'. Fit with center='global'."
+        )
+    if by == "signal" and posterior.seen is None:
+        left = _signals(posterior)
+    elif not posterior.covariance.is_written_out:
+        raise ValueError((NO_NODES if posterior.seen is None else NO_HOLES).format(by=by))
+    else:
+        left = _entries(posterior) if by == "entry" else _groups(posterior, by)
+    transformation = posterior.transformation
+    if transformation is None:
+        return left
+    variance, slopes = left.std**2, transformation.log_slopes_of(posterior.signals, posterior.inputs)
+    if by != "entry":
+        slopes = slopes.sum(axis=0 if by == "node" else 1)
+    mean = transformation.mean(left.mean, lambda: variance, posterior.inputs)
+    std = non_negative_root(transformation.variance(left.mean, variance, variance))
+    return LeaveOneOut(by, mean, std, left.log_density + slopes)
+
+
+def _signals(posterior: Posterior) -> LeaveOneOut:
+    """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
+    covariance, units, shrinkage = posterior.covariance, posterior.signals.units, posterior.prior.shrinkage
+    shares = posterior.signals.centred_by == "node" and covariance.shape[0] > 1
+    carried = posterior.carried_block()
+    missed = posterior.left_out(shares, posterior.carried is None)
+    lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
+    basis, n_nodes = posterior.basis, covariance.shape[1]
+    if shrinkage is not None:
+        # a signal's own share in the covariance is its error, node by node
+        errors = np.square(basis.unload(missed.errors)) * missed.stretch[:, None]
+        own, least = 0.0 if shrinkage.is_identity else 1.0, shrinkage.worth / shrinkage.total * variances
+        variances = np.maximum((shrinkage.total * variances - own * errors) / (shrinkage.total - own), least)
+        lengths, further = shrinkage.left_out(lengths)
+        logs = logs + further
+    log_density = t_log_density(lengths * missed.stretch, logs, n_nodes, posterior.prior.freedom)
+    mean = basis.unload(missed.signals - missed.errors + carried)
+    std = units.restore_scale(non_negative_root(variances))
+    return LeaveOneOut("signal", units.restore(mean), std, units.log_density(log_density, n_nodes))
+
+
+def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
+    """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (23)."""
+    seen, units, by_node = posterior.as_seen(), posterior.signals.units, by == "node"
+
+    def turned(array: Any) -> Any:
+        return np.swapaxes(array, -1, -2) if by_node else array
+
+    mean, variance = turned(seen.mean).copy(), turned(seen.variance).copy()
+    solution, deviations, solved = turned(seen.solution), turned(seen.deviations), turned(seen.solved_deviations)
+    lengths, logs, counts = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean), dtype=int)
+    for number, own in enumerate(turned(seen.observed)):
+        if not own.any():
+            continue
+        values, axes = seen.node_group(number) if by_node else seen.group(number)
+        rotated = axes.T @ solution[number, own]
+        missed = axes @ (rotated / values)
+        mean[number, own] -= missed
+        variance[number, own] = np.square(axes) @ (1 / values)
+        if not own.all():  # what is missing follows what was observed by way of what the completion leaves open
+            across = deviations[:, number, ~own].T @ solved[:, number, own]
+            mean[number, ~own] += across @ missed
+            variance[number, ~own] += np.square(across @ axes) @ (1 / values)
+        lengths[number], logs[number] = np.sum(rotated**2 / values), -np.sum(np.log(values))
+        counts[number] = np.count_nonzero(own)
+    densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
+    densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0 if by_node else 1), np.nan)
+    std = units.restore_scale(np.sqrt(turned(variance)))
+    return LeaveOneOut(by, units.restore(turned(mean) + posterior.carried_values), std, densities)
+
+
+def _entries(posterior: Posterior) -> LeaveOneOut:
+    """Single entries, by the diagonal of the inverse covariance of what was observed."""
+    seen, units, freedom = posterior.as_seen(), posterior.signals.units, posterior.prior.freedom
+    covariance, observed = posterior.covariance, seen.observed
+    missed = np.where(observed, seen.solution / seen.precisions, 0.0)
+    if posterior.seen is None and posterior.signals.centred_by == "node" and len(missed) > 1:
+        assert isinstance(covariance, Modal)
+        missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
+    variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
+    if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
+        if posterior.seen is None:
+            lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
+        else:
+            lengths = seen.lengths(range(len(missed)))[0]
+        rest = lengths[:, None] - np.where(observed, missed**2 / variance, 0.0)
+        others = observed.sum(axis=1, keepdims=True) - observed
+        variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
+        freedoms = freedom + others
+    logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
+    mean = units.restore(seen.mean - missed + posterior.carried_values)
+    return LeaveOneOut("entry", mean, units.restore_scale(np.sqrt(variance)), logs - np.log(units.divisor))

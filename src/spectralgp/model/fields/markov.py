@@ -1,0 +1,226 @@
+"""Signals that follow one another in time: rows by filters, at a cost that is linear in the number of signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, Indices
+from spectralgp.model.fields.factors import Left, PowersOfEigenvalues, Rows
+from spectralgp.model.kernels import NewInputs
+from spectralgp.model.kernels.inputs import MaternTerm
+from spectralgp.model.statespace import Component, Filter, Matern, Slopes, StateSpace, Timeline, evaluate, information
+
+FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
+LEAST_OWN = 1e-10  # of the power, what each signal has for itself in draws: less is lost in rounding
+MOST_FILTERS = 2  # that rows remember
+MOST_POINTS = 256  # new inputs whose variances are found at a time
+
+
+@dataclass(frozen=True, eq=False)
+class InTime(Rows):
+    """``K_j`` is a sum of components over times: solved with by the filters of equations (29) to (31).
+
+    Coordinates are the signals in the order of time, in which filters run.
+    """
+
+    moments: Array  # times of the signals, in any order; some may be equal
+    components: tuple[Component, ...]
+    shares: Array  # of the power, by component, shape (n_components, n_modes), or (n_components, 1) for all modes
+    rates: Array  # of the same shape
+
+    __getstate__ = without_caches
+
+    @property
+    def n_signals(self) -> int:
+        return self.moments.size
+
+    @cached_property
+    def order(self) -> Indices:
+        """The signals by time."""
+        return np.argsort(self.moments, kind="stable")
+
+    @cached_property
+    def _places(self) -> Indices:
+        return np.argsort(self.order)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The times in order."""
+        return Timeline.of(self.moments[self.order])
+
+    @cached_property
+    def _filters(self) -> dict[bytes, Filter]:
+        return {}
+
+    def filter(self, power: Array, own: Array) -> Filter:
+        """Filters at modes; the last ones are remembered."""
+        key = power.tobytes() + own.tobytes()
+        if key not in self._filters:
+            while len(self._filters) >= MOST_FILTERS:
+                del self._filters[next(iter(self._filters))]
+            rates = np.broadcast_to(self.rates, (len(self.components), power.size))
+            space = StateSpace(self.components, np.maximum(power, 0.0) * self.shares, rates, own)
+            self._filters[key] = Filter.of(space, self.timeline, keeps_covariances=True)
+        return self._filters[key]
+
+    def at_terms(self, terms: Sequence[MaternTerm]) -> InTime:
+        """The same signals under other Matern kernels."""
+        other = rows_in_time(self.moments, terms)
+        other.__dict__["timeline"] = self.timeline  # which does not depend on them
+        return other
+
+    def load(self, signals: Array) -> Array:
+        return signals[..., self.order, :]
+
+    def unload(self, coordinates: Array) -> Array:
+        return coordinates[..., self._places, :]
+
+    def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        if coordinates.ndim > 2:
+            out = np.empty(coordinates.shape)
+            for place, one in enumerate(coordinates):
+                out[place] = self.apply(one, power, own, exponent)
+            return out
+        if exponent == 0.5:  # a root need not be finer than draws
+            own = np.maximum(own, LEAST_OWN * power * self.shares.sum(axis=0) + np.finfo(float).tiny)
+        found = self.filter(power, own)
+        verbs = {1.0: found.times, -1.0: found.solve, 0.5: found.drawn, -0.5: found.whitened}
+        return verbs[exponent](coordinates)
+
+    def log_determinants(self, power: Array, own: Array) -> Array:
+        return self.filter(power, own).log_determinants
+
+    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
+        unit = np.zeros((self.n_signals, power.size))
+        unit[self._places[signal]] = 1.0
+        return self.unload(self.apply(unit, power, own, -1.0 if inverse else 1.0))
+
+    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
+        if inverse:
+            return self.unload(self.filter(power, own).inverse_diagonal())
+        return np.broadcast_to(power * self.shares.sum(axis=0) + own, (self.n_signals, power.size)).copy()
+
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftInTime:
+        return LeftInTime(self, new, powers)
+
+    def joined(self, new: NewInputs) -> InTime:
+        assert new.inputs is not None  # times are features
+        return replace(self, moments=np.concatenate([self.moments, new.inputs[:, 0]]))
+
+
+@dataclass(frozen=True, eq=False)
+class LeftInTime(Left):
+    """Forecasts, and what is between known signals."""
+
+    known: InTime
+    new: NewInputs
+    powers: PowersOfEigenvalues
+
+    @cached_property
+    def _cross(self) -> Array:
+        """Covariances with the known signals in the order of time, shape (n_inputs, n_signals)."""
+        return self.new.cross[:, self.known.order]
+
+    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
+        """``gamma k(x*, X) C^-1`` times the known signals."""
+        power, own = self.powers(eigenvalues)
+        return power * (self._cross @ self.known.apply(coefficients, power, own, -1.0))
+
+    def matrices(self, eigenvalues: Array) -> Array:
+        power, own = self.powers(eigenvalues)
+        columns = np.broadcast_to(self._cross[:, :, None], (*self._cross.shape, power.size))
+        return power * self.known.apply(columns, power, own, -1.0)
+
+    def covariances(self, eigenvalues: Array) -> Array:
+        power = self.powers(eigenvalues)[0][:, None, None]
+        explained = np.einsum("anj,bn->jab", self.matrices(eigenvalues), self._cross, optimize=True)
+        return power * (self.new.covariance - explained)
+
+    def variances(self, eigenvalues: Array) -> Array:
+        """By the states just before and after each new time, equation (31): ``h^T (P - P N P) h``."""
+        power, own = self.powers(eigenvalues)
+        found = self.known.filter(power, own)
+        assert self.new.inputs is not None  # times are features
+        times = self.new.inputs[:, 0]
+        parts = [found.between(times[start : start + MOST_POINTS]) for start in range(0, times.size, MOST_POINTS)]
+        return np.maximum(np.concatenate([np.empty((0, power.size)), *parts]), 0.0)  # removes rounding
+
+
+def are_in_time(inputs: Array, scales: Array | None) -> bool:
+    """Whether signals, if their kernel has Matern terms alone, are many enough for filters to be cheaper."""
+    return len(inputs) >= FEWEST_IN_TIME and scales is None
+
+
+def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> InTime:
+    """Rows of a sum of Matern kernels of one column."""
+    shares, rates = np.array([[term.variance, term.rate] for term in terms]).T
+    return InTime(moments, tuple(Matern(term.smoothness) for term in terms), shares[:, None], rates[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceInTime:
+    """Log marginal likelihood of signals that follow one another, with its derivatives: equation (30).
+
+    Coefficients are those of the signals in the order of time, and of what they may deviate by where they have holes.
+    """
+
+    rows: InTime
+    terms: Sequence[MaternTerm]  # that the rows are made of
+    power: Array  # gamma, one per frequency
+    own: Array  # eta + sigma^2
+    coefficients: Sequence[Array]
+
+    @property
+    def _space(self) -> StateSpace:
+        return self.rows.filter(self.power, self.own).space
+
+    @cached_property
+    def _slopes(self) -> Slopes:
+        return evaluate(self._space, self.rows.timeline, self.coefficients)
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Total in nats, the 2 pi term included."""
+        return float(self._slopes.values.sum())
+
+    @property
+    def slopes(self) -> Array:
+        """Derivatives in what each signal has for itself, summed over the signals, shape (1, n_frequencies)."""
+        return self._slopes.own[None]
+
+    @property
+    def power_gradient(self) -> Array:
+        """Derivative in the power at each frequency."""
+        return (self.rows.shares * self._slopes.powers).sum(axis=0)
+
+    def theta_gradient(self, n_parameters: int) -> Array:
+        """Derivatives in the parameters of the kernel."""
+        found = np.zeros(n_parameters)
+        for number, term in enumerate(self.terms):
+            found[list(term.of_variance)] += term.variance * float(self._slopes.powers[number] @ self.power)
+            found[list(term.of_length)] -= term.rate * float(self._slopes.rates[number].sum())
+        return found
+
+    def information(self, on_power: Array, on_own: Array, n_parameters: int) -> Array:
+        """Fisher information, equation (33), of parameters of graph kernels and of the kernel.
+
+        They are given by the derivatives (n_frequencies, n_directions) of the power and of what each signal has for
+        itself; those of the kernel come last.
+        """
+        n, n_modes = len(self.terms), self.power.size
+        directions = np.zeros((2 * n + 1, n_modes, on_power.shape[1] + n_parameters))
+        graph = slice(0, on_power.shape[1])
+        directions[-1, :, graph] = on_own
+        for number, term in enumerate(self.terms):
+            directions[number, :, graph] = term.variance * on_power
+            for place in term.of_variance:
+                directions[number, :, graph.stop + place] = term.variance * self.power
+            for place in term.of_length:
+                directions[n + number, :, graph.stop + place] = -term.rate
+        local = information(self._space, self.rows.timeline)
+        return np.einsum("lja,lkj,kjb->ab", directions, local, directions, optimize=True)

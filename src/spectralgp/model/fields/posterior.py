@@ -1,0 +1,691 @@
+"""The prior, a Gaussian process over signals on a graph; the posterior given signals; mixtures of several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.arrays import on_host, without_caches
+from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
+from spectralgp._basics.saved import NotNegative, Positive, axes
+from spectralgp.graphs import GraphBase
+from spectralgp.model.fields.covariances import Covariance, LeftOut, Modal, Series
+from spectralgp.model.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
+from spectralgp.model.fields.field import Field, MixedField, Predictive
+from spectralgp.model.fields.markov import are_in_time, rows_in_time
+from spectralgp.model.fields.seen import EntryPosterior, Seen
+from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.model.fields.transformed import Transformation, TransformedField
+from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.signals import Signals, Units, as_training
+from spectralgp.model.spectra import Exact, FilterBank, Filters, Spectrum, SpectrumSettings, modes_of
+
+NOT_EXACT = (
+    "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
+    "Use condition, or graph_gp without a spectrum where the graph is small enough."
+)
+COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what was learnt from the one before
+PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
+MOST_ROUGHLY_DRAWN = 2**18  # values of the latter together, unless they are as few as the former
+PASSING_TOLERANCE = 1e-3  # of solves for either
+MOST_SHRUNK_BY_MODES = 3_000  # signals
+
+
+@dataclass(frozen=True, eq=False)
+class GraphGP:
+    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``. Made by `graph_gp`.
+
+    That is equation (3), with a residual where the graph kernel has one, equation (11), and with the covariance between
+    frequencies that signals showed, where it was learnt: equation (14).
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the Laplacian that the graph kernel is a function of.
+    graph_kernel : GraphKernel
+        Covariance between nodes.
+    input_kernel : InputKernel
+        Covariance ``k(x, x')`` between signals.
+    noise_variance : float
+        ``sigma^2``.
+    carry : CarryFilter, optional
+        Filter through which inputs with a value at each node become the mean; zero if not given.
+    shrinkage : Shrinkage, optional
+        Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
+    mean_amplitude : float, default=1.0
+        What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
+        inputs are predicted, and nowhere else: equation (18d).
+    points : array of int, optional
+        Training signals whose inputs stand for those of all, by a covariance of low rank: equation (34).
+    likelihood : Likelihood, optional
+        How values are observed of the signals, noise included, which are latent then; as they are if not given.
+    """
+
+    spectrum: Spectrum
+    graph_kernel: GraphKernel
+    input_kernel: InputKernel
+    noise_variance: NotNegative
+    carry: CarryFilter | None = None
+    shrinkage: Shrinkage | None = None
+    mean_amplitude: Positive = 1.0
+    points: Annotated[Indices, axes("_points")] | None = None
+    likelihood: Likelihood | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With what nodes share, and nothing else that was computed."""
+        return {**without_caches(self), "nodes": self.nodes}
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """What nodes share, and the basis that it is diagonal in."""
+        graph = GraphNodes(self.graph_basis, self.graph_kernel, self.noise_variance)
+        return graph if self.shrinkage is None else ShrunkNodes.of(graph, self.shrinkage)
+
+    @cached_property
+    def graph_basis(self) -> Spectrum:
+        """Where the graph's own covariance is diagonal: its spectrum, unless the kernel has eigenvectors of its own."""
+        return self.graph_kernel.basis(self.spectrum)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a signal; infinite where it is normal."""
+        return np.inf if self.shrinkage is None else self.shrinkage.freedom
+
+    @cached_property
+    def power(self) -> Array:
+        """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
+        return self.graph_kernel.power(self.graph_basis.eigenvalues)
+
+    def rows(
+        self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, most_by_modes: float = 0
+    ) -> Rows:
+        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
+
+        More than `most_by_modes` whose inputs are times, under a sum of Matern kernels, are filtered where that is
+        cheaper: the same to rounding. Not so a covariance between frequencies, which is learnt from what either way
+        whitens: there modes go on for longer.
+        """
+        if self.points is not None:
+            return LowRank.of(self.input_kernel, inputs, self.points, scales, amplitude)
+        if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
+            return Inputs(modes_of(np.empty((0, 0))))
+        terms = self.input_kernel.matern_terms(inputs)
+        most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
+        can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
+        if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
+            return rows_in_time(inputs[:, 0], terms)
+        modes = self.input_kernel.modes(inputs, scales, amplitude)
+        return Inputs(modes.require_definite("the input covariance"))
+
+    def latent_covariance(self, inputs: Array) -> Covariance:
+        """Covariance of signals that a likelihood observes, by modes of the inputs."""
+        return self.covariance(self.rows(inputs, most_by_modes=np.inf))
+
+    def covariance(self, rows: Any) -> Covariance:
+        """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
+        return Modal(rows, self.nodes) if self.nodes.basis.has_eigenvectors else Series(rows, self.nodes)
+
+    def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
+        """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
+        carry, graph = self.carry, self.graph_basis
+        if carried is None or carry is None:
+            return 0.0
+        through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
+        block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
+        return block if self.shrinkage is None else self.nodes.basis.load(graph.unload(block))
+
+    def carried_values(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
+        """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
+        block = self.carried_block(carried, inputs, units)
+        return block if carried is None or self.carry is None else self.nodes.basis.unload(block)
+
+    def scaled_by(self, factor: float) -> GraphGP:
+        """The prior of signals multiplied by a positive factor."""
+        kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
+        return replace(self, graph_kernel=kernel, noise_variance=noise_variance)
+
+    def residual_response(self, eigenvalues: Array) -> Array:
+        """``h(lambda)``, the non-negative root of the power of the residual."""
+        return np.sqrt(np.maximum(self.graph_kernel.residual_power(eigenvalues), 0.0))
+
+    def node_covariance(self) -> Array:
+        """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
+        vectors = self.nodes.basis.require_eigenvectors(
+            "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
+            "Use decompose(graph) where the graph is small enough, or draw samples."
+        )
+        return (vectors * self.nodes.powers(self.nodes.basis.eigenvalues)[0]) @ vectors.T
+
+    def sample(
+        self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
+    ) -> Array:
+        """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
+        covariance = self.covariance(replace(self, points=None).rows(inputs))
+        field = Field(covariance, lambda: covariance.basis.zeros(len(inputs)), Units(), self.freedom)
+        return field.sample(n_samples, random_state, include_noise)
+
+
+def graph_gp(
+    graph: GraphBase,
+    graph_kernel: GraphKernel,
+    input_kernel: InputKernel | KernelLike,
+    noise_variance: float,
+    *,
+    spectrum: SpectrumSettings = Exact(),
+) -> GraphGP:
+    """Prior on a graph, with the spectrum that its graph kernel asks for.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    graph_kernel : GraphKernel
+        Covariance between nodes.
+    input_kernel : scikit-learn kernel, "precomputed" or None
+        Covariance between signals; "precomputed" where the user brings the matrix; None for independent signals.
+    noise_variance : float
+        Variance of the noise.
+    spectrum : Exact or Chebyshev, default=Exact()
+        How the spectrum is found: `Chebyshev` for a graph that is too large to be decomposed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, graph_gp
+    >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> prior = graph_gp(ring, Diffusion(strength=2.0), RBF(1.0), noise_variance=0.1)
+    >>> prior.sample(np.zeros((2, 1)), 3, np.random.default_rng(0)).shape
+    (3, 2, 4)
+    """
+    if not isinstance(graph, GraphBase):
+        raise TypeError(
+            f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
+            "as_graph first."
+        )
+    if not isinstance(graph_kernel, GraphKernel):
+        raise TypeError(
+            f"graph_kernel must be a graph kernel such as Polynomial(3) or Diffusion(); got {graph_kernel!r}. "
+            "For a filter of your own, wrap it in Response(function)."
+        )
+    as_positive(noise_variance, "noise_variance")
+    found = spectrum.of(graph, graph_kernel.laplacian, graph_kernel.scaled)
+    return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePosterior(ABC):
+    """A prior conditioned on training signals; a `Mixture` is of several."""
+
+    prior: GraphGP  # of the signals as `signals` has them: centred and scaled
+    inputs: Array  # of training, shape (n_signals, n_features); K itself if precomputed
+    signals: Signals  # of training; their completion where values are missing
+    covariance: Covariance  # of the training signals, noise included
+    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
+    seen: EntryPosterior | None = None  # of the training signals, where these are not known entirely
+    transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
+
+    __getstate__ = without_caches
+    is_averaged = False  # over hyperparameters, as a `Mixture` may be
+
+    @property
+    def parts(self) -> tuple[tuple[float, Self], ...]:
+        """Posteriors and their weights: this one alone."""
+        return ((1.0, self),)
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.covariance.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
+
+    @property
+    def given_signals(self) -> Array:
+        """The training signals as the user gave them, NaN where nothing was observed."""
+        signals = self.signals.units.restore(self.signals.as_observed)
+        return signals if self.transformation is None else self.transformation.restored(signals, self.inputs)
+
+    def reached(self, values: Array, reach: Filters) -> list[Any]:
+        """What values (n_sets, n_signals, n_nodes) at the training signals come to at new inputs, by their filter."""
+        covariance, basis = self.covariance, self.basis
+        # all at once where blocks may be stacked, else one by one
+        sets = [values] if basis.has_eigenvectors else values
+        moved = [basis.unload(basis.filtered(covariance.coordinates(basis.load(one)), reach)) for one in sets]
+        return list(moved[0]) if basis.has_eigenvectors else moved
+
+    @property
+    @abstractmethod
+    def modelled(self) -> Signals:
+        """The signals that the model is of."""
+
+    @abstractmethod
+    def at(self, inputs: Any) -> Predictive:
+        """What is predicted at new inputs.
+
+        Parameters
+        ----------
+        inputs : array of shape (n_inputs, n_features)
+            With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
+            covariance. With independent signals: an array without columns.
+        """
+
+    @abstractmethod
+    def filled(self, rows: Indices) -> Predictive:
+        """Some of the training signals given what was observed of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(SinglePosterior):
+    """A prior conditioned on signals. Made by `condition`.
+
+    Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
+    mean, and its covariance grows by what the completion leaves open: equation (21).
+    """
+
+    seen: Seen | None = None  # what was observed of the training signals, where they have holes
+
+    @property
+    def modelled(self) -> Signals:
+        return self.signals
+
+    @cached_property
+    def block(self) -> Any:
+        """Training signals less what is carried over, as filters to new inputs take them."""
+        read = self.covariance.read(self.signals)
+        if self.carried is None:
+            return read
+        carried = self.covariance.coordinates(self.carried_block())
+        return self.basis.combined(read, np.eye(self.covariance.rows.n_coordinates)) - carried
+
+    def carried_block(self, inputs: Any = None) -> Any:
+        """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""
+        given = (self.inputs, self.signals.units) if inputs is None else (inputs, self.signals.units.of_new)
+        return self.prior.carried_block(self.carried, *given)
+
+    @property
+    def carried_values(self) -> Any:
+        """What the training inputs carry over to the nodes; zero where there is nothing."""
+        return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
+
+    def at(self, inputs: Any) -> Predictive:
+        kernel = self.prior.input_kernel
+        features = kernel.read_new(self.inputs, inputs)
+        if self.transformation is not None:
+            features = self.transformation.inputs(features)
+        return self._restored(self.given(kernel.at(self.inputs, features), features), features)
+
+    def _restored(self, field: Field, inputs: Any, known: Any = False) -> Predictive:
+        """A field of signals as the model sees them, some of which are known, in the user's units."""
+        if self.transformation is None:
+            return field
+        shape = field.n_signals, self.signals.shape[1]
+        return TransformedField(field, self.transformation, inputs, np.broadcast_to(known, shape))
+
+    def given(self, new: NewInputs, features: Any) -> Field:
+        """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
+        units = self.signals.units
+        reach, left = self.covariance.at(new.divided_by(units.signal_scales))
+        is_closed = self.seen is None and left.is_closed
+        deviations = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
+        return Field(
+            left,
+            lambda: self._mean_at(new) + self.carried_block(features),
+            units.of_new,
+            self.prior.freedom,
+            mean_deviations=deviations,
+            joint=None if is_closed else partial(self._joint_field, new, features),
+        )
+
+    def _mean_at(self, new: NewInputs) -> Any:
+        """Means at new inputs above what is carried over, as a block: those of another amplitude, if there is one."""
+        cross = self.prior.input_kernel.with_amplitude(new.cross, self.prior.mean_amplitude)
+        new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
+        return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
+
+    @cached_property
+    def _for_means(self) -> Posterior:
+        """The posterior that means at new inputs are those of: itself, unless they have an amplitude of their own."""
+        amplitude, scales = self.prior.mean_amplitude, self.signals.units.signal_scales
+        if amplitude == 1.0:
+            return self
+        return replace(self, covariance=self.prior.covariance(self.prior.rows(self.inputs, scales, amplitude)))
+
+    def left_out(self, shares: bool = False, has_energies: bool = False) -> LeftOut:
+        """Every training signal predicted from the others, as `Covariance.left_out` says."""
+        means, errors = self._for_means, None
+        if means is not self:
+            errors = means.covariance.left_out(means.block, self.signals, shares, has_energies=False).errors
+        return self.covariance.left_out(self.block, self.signals, shares, has_energies, errors)
+
+    def _joint_field(self, new: NewInputs, features: Any) -> Field:
+        """The training signals, as they were observed, followed by those at new inputs, which are shown."""
+        scaled = new.divided_by(self.signals.units.signal_scales)
+        joint, known = self.covariance.joined(scaled), self.as_seen()
+        n_known, n_signals = known.weights.shape[0], joint.shape[0]
+        inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
+        units = self.signals.units
+        carried = self.prior.carried_block(self.carried, inputs, units.with_new(n_signals - n_known))
+        centre = self.basis.zeros(n_signals) + carried
+        if self.prior.mean_amplitude != 1.0:
+            own = self.basis.filtered(self.block, self.covariance.at(scaled)[0])
+            centre[n_known:] += self._mean_at(new) - own
+        nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
+        values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
+        rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
+        return Field(joint, lambda: centre, units.of_new, self.prior.freedom, seen, shown=rows)
+
+    def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
+        """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
+        if self.seen is not None or self.carried is not None or not signals.is_complete:
+            return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
+        errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
+        return np.asarray(prediction.log_density_of(errors))
+
+    def as_seen(self) -> Seen:
+        """What was observed of the training signals: all, where they are complete."""
+        if self.seen is not None:
+            return self.seen
+        values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
+        return Seen(self.covariance, values, np.ones(values.shape))
+
+    def filled(self, rows: Indices) -> Predictive:
+        units = self.signals.units.of(rows)
+        known = self.completion(self.prior.freedom)
+        field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
+        return self._restored(field, self.inputs[rows], self.signals.observed[rows])
+
+    def completion(self, freedom: float = np.inf) -> Field:
+        """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
+        centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
+        return Field(self.covariance, lambda: centre, self.signals.units, freedom, self.as_seen())
+
+    def log_evidence(self) -> float:
+        """Log density of the training signals, normal and in the units that they were read in."""
+        if self.seen is not None:
+            return self.seen.log_density()[0]
+        whole = self.basis.load(self.signals.as_observed) - self.carried_block()
+        return self.covariance.log_density(whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Posteriors of several models with weights; it answers as a `Posterior` does."""
+
+    weights: Array
+    posteriors: tuple[Posterior, ...]
+    filling: Array | None = None  # weights in `filled`, where they are others
+    is_averaged: bool = False  # whether weights are posterior probabilities, which further values change
+
+    def at(self, inputs: Any) -> MixedField:
+        """What is predicted at new inputs."""
+        return MixedField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
+
+    def filled(self, rows: Indices) -> MixedField:
+        """Some of the training signals given what was observed of all."""
+        weights = self.weights if self.filling is None else self.filling
+        return MixedField(weights, tuple(one.filled(rows) for one in self.posteriors), self.is_averaged)
+
+    @property
+    def parts(self) -> tuple[tuple[float, Posterior], ...]:
+        """Posteriors and their weights."""
+        return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
+
+
+def condition(
+    prior: GraphGP,
+    inputs: ArrayLike,
+    signals: ArrayLike | Signals,
+    carried: CarryColumns | None = None,
+    *,
+    roughly: bool = False,
+) -> Posterior:
+    """Condition a prior on signals observed at inputs.
+
+    Parameters
+    ----------
+    prior : GraphGP
+        The model.
+    inputs : array of shape (n_signals, n_features)
+        Training inputs; the covariance itself for a precomputed kernel. They are copied.
+    signals : array of shape (n_signals, n_nodes), or Signals
+        Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
+        after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
+    carried : CarryColumns, optional
+        Which columns of the inputs carry over to the signals, where the prior has a filter for that.
+    roughly : bool, default=False
+        Whether what was not observed is completed fast rather than well: by few draws.
+
+    Returns
+    -------
+    Posterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, condition, graph_gp
+    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
+    >>> posterior = condition(prior, np.array([[0.0], [1.0]]), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> posterior.at(np.array([[0.5]])).mean.shape
+    (1, 3)
+    """
+    return conditioned(prior, *_checked(prior, inputs, signals, carried), carried, roughly=roughly)
+
+
+def _checked(
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None
+) -> tuple[Array, Signals]:
+    """Inputs and signals that a prior may be conditioned on."""
+    if not isinstance(prior, GraphGP):
+        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
+    given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
+    if (prior.carry is None) != (carried is None):
+        raise ValueError(
+            f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
+            "Make it with CarryColumns.of(columns, inputs)."
+        )
+    return given, as_training(signals, given.shape[0], prior.spectrum.n_nodes)
+
+
+def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
+    """Log probability of signals under a prior, equation (5): a total in nats with the 2 pi term.
+
+    Parameters
+    ----------
+    prior : GraphGP
+        The model.
+    inputs : array of shape (n_signals, n_features)
+        What the signals were observed at; ``K`` itself for a precomputed kernel; ignored but for its length where
+        signals are independent.
+    signals : array of shape (n_signals, n_nodes)
+        Signals in rows; NaN is what was not observed. The evidence is then that of what was: exact where a matrix of
+        what is missing, or of what is not, can be written out; else with an error by random probes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, Identity, graph_gp, log_marginal_likelihood
+    >>> prior = graph_gp(Graph.from_edges([(0, 1)]), Identity(), None, noise_variance=1.0)
+    >>> round(log_marginal_likelihood(prior, np.zeros((1, 0)), np.array([[0.0, 2.0]])), 4)
+    -3.531
+    """
+    return condition(prior, inputs, signals).log_evidence()
+
+
+def conditioned(
+    prior: GraphGP,
+    inputs: Array,
+    signals: Signals,
+    carried: CarryColumns | None = None,
+    *,
+    roughly: bool = False,
+    rows: Rows | None = None,
+    **settings: Any,
+) -> Posterior:
+    """What `condition` answers, of what was checked; with `rows` where they are known, and settings of `Seen`."""
+    rows = prior.rows(inputs, signals.units.signal_scales) if rows is None else rows
+    if not signals.has_holes:
+        return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
+    if roughly:
+        affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
+        settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
+        settings["tolerance"] = PASSING_TOLERANCE
+    mean = prior.carried_values(carried, inputs, signals.units)
+    seen = seen_about(mean, prior.covariance(rows), signals, **settings)
+    completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
+    return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
+
+
+def seen_about(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> Seen:
+    """Signals with holes about a mean, that inputs carry over or zero, under a covariance; by settings of `Seen`."""
+    values = np.where(signals.observed, signals.as_observed - mean, 0.0)
+    return Seen(covariance, values, signals.observed.astype(float), **settings)
+
+
+def condition_shrunk(
+    prior: GraphGP,
+    inputs: ArrayLike,
+    signals: ArrayLike | Signals,
+    carried: CarryColumns | None = None,
+    *,
+    learns_tails: bool = True,
+    roughly: bool = False,
+) -> Posterior:
+    """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (14).
+
+    Parameters
+    ----------
+    prior, inputs, signals, carried
+        As `condition` takes them; the prior must be on an exact spectrum.
+    learns_tails : bool, default=True
+        Whether the degrees of freedom of a signal are learnt by leaving every one out; else they are those of the
+        posterior of the covariance.
+    roughly : bool, default=False
+        Whether what was not observed is completed fast rather than well: twice and by few draws.
+
+    Returns
+    -------
+    Posterior
+        Its prior has the shrinkage that was learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, condition_shrunk, graph_gp
+    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
+    >>> rng = np.random.default_rng(0)
+    >>> posterior = condition_shrunk(prior, rng.standard_normal((9, 1)), rng.standard_normal((9, 3)))
+    >>> 0 < posterior.prior.shrinkage.data_weight < 1
+    True
+    """
+    checked = _checked(prior, inputs, signals, carried)
+    return conditioned_shrunk(prior, *checked, carried, learns_tails=learns_tails, roughly=roughly)
+
+
+def conditioned_shrunk(
+    prior: GraphGP,
+    inputs: Array,
+    signals: Signals,
+    carried: CarryColumns | None = None,
+    *,
+    learns_tails: bool = True,
+    roughly: bool = False,
+) -> Posterior:
+    """What `condition_shrunk` answers, of what was checked."""
+    prior = replace(prior, shrinkage=None)
+    passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
+    rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
+    plain = latest = conditioned(prior, inputs, signals, carried, rows=rows, **passing)
+    plain.covariance.basis.require_eigenvectors(NOT_EXACT)
+    for n_left in reversed(range(ROUGH_COMPLETIONS if roughly else COMPLETIONS)):
+        # what is missing is completed by the covariance that it is part of
+        shrinkage = _shrinkage(replace(plain, signals=latest.signals))
+        # where it is the identity, only the profile is left to learn from another completion
+        is_last = n_left == 0 or latest.seen is None or shrinkage.is_identity
+        settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
+        settings |= {"roughly": roughly} if is_last else passing
+        shrunk = replace(prior, shrinkage=shrinkage)
+        latest = conditioned(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
+        if is_last:
+            break
+    lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
+    if learns_tails:  # by leaving each signal out in closed form
+        if latest.seen is None:
+            missed = latest.left_out()
+            lengths, counts, stretch = missed.lengths, np.full(len(inputs), signals.shape[1]), missed.stretch
+        elif latest.seen.is_written_out:
+            lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+            stretch = np.ones(len(inputs))
+    with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
+    with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
+    return replace(latest, prior=with_tails)
+
+
+def held_out_densities(
+    plain: Posterior, prediction: Field, signals: Signals, nodes: Indices
+) -> tuple[Array, Array, Array]:
+    """Log densities of complete signals held out, of their values at some nodes, and errors of these, under shrinkage.
+
+    `plain` is the graph's model, conditioned on the signals that were kept, and gives the means; `signals` are the
+    others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
+    that model times the profile: near (16), and without an eigendecomposition per model and fold.
+    """
+    shrinkage, vectors, roots = _held_out(plain, prediction)
+    errors, units = plain.basis.load(signals.values) - prediction.centre, signals.units
+    lengths, log_determinant = shrinkage.lengths(errors / roots)
+    freedom, n_nodes = shrinkage.freedom, errors.shape[1]
+    logs = t_log_density(lengths, log_determinant + 2 * np.sum(np.log(roots), axis=1), n_nodes, freedom)
+    variances = np.stack([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
+    missed = errors @ vectors[nodes].T
+    values = t_log_density(np.square(missed) / variances, np.log(variances), 1, freedom)
+    divisor = np.broadcast_to(units.divisor, (n_nodes,))[nodes]
+    return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor), missed * divisor
+
+
+def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tuple[Array, Array, float]:
+    """Means, standard deviations and degrees of freedom of the values of which `held_out_densities` has densities."""
+    shrinkage, vectors, roots = _held_out(plain, prediction)
+    stds = np.sqrt([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
+    return prediction.mean[:, nodes], prediction.units.restore_scale(stds, nodes), shrinkage.freedom
+
+
+def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Array]:
+    """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out.
+
+    Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
+    """
+    shrinkage, known, covariance = _shrinkage(plain), plain.covariance, prediction.covariance
+    assert isinstance(known, Modal)
+    assert isinstance(covariance, Modal)
+    missed = plain.left_out()
+    roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, inverse=True))
+    lengths, _ = shrinkage.lengths(missed.errors / roots)
+    shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
+    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
+    return shrinkage, covariance.basis.require_eigenvectors(NOT_EXACT), roots
+
+
+def _shrinkage(plain: Posterior) -> Shrinkage:
+    """The covariance between frequencies of signals that the graph's model whitened."""
+    covariance, deviations = plain.covariance, plain.signals.deviations
+    assert isinstance(covariance, Modal)
+    basis = covariance.basis
+    whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
+    if deviations is not None:
+        spread = covariance.coordinates(basis.load(deviations))
+        spread = covariance.rows.apply(spread, *covariance.powers, exponent=-0.5)
+        whitened = np.vstack([whitened, spread.reshape(-1, basis.n_nodes)])
+    positions = np.clip(basis.eigenvalues / plain.prior.spectrum.upper, 0.0, 1.0)
+    return Shrinkage.learnt(whitened, positions, plain.signals.shape[0])

@@ -1,0 +1,477 @@
+"""Latent signals given values that a likelihood observes of them: a normal approximation with a site per entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.progress import mention
+from spectralgp.model.fields.covariances import Covariance
+from spectralgp.model.fields.curvatures import LEAST_WEIGHT, InModes, LatentCovariance, latent_of
+from spectralgp.model.fields.seen import Seen
+from spectralgp.model.likelihoods import Likelihood, Terms
+
+MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
+MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
+SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
+LEAST_SHARE = 1e-4  # of a step that is tried
+TO_AND_FRO, SHORTEST_RATE = 0.5, 0.2  # share of a change taken back by the next, and of a change that is taken
+ROUNDING = 1e-24  # of a mean square, below which a variance is none
+LINK_DEVIATION = 2.5  # prior standard deviation of what fixed effects add up to, in units of a logarithm or log odds
+WIDE_DEVIATION = 1e3  # the same in standard deviations of the values, where latent signals have their units
+TOO_MANY_JOINT = (
+    "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
+    "True. Ask for the density of every signal alone, or of fewer signals."
+)
+NO_ENTRIES = (
+    "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
+    "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
+)
+
+
+class Effort(NamedTuple):
+    """How far sites are looked for; the second of two tolerances where their covariance is not written out."""
+
+    rounds: int  # of means and variances in turn
+    rounds_from_start: int
+    solve_tolerances: tuple[float, float]
+    variance_tolerances: tuple[float, float]  # of logarithms
+
+
+FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3))  # until nothing changes
+STEP = Effort(8, 8, (1e-6, 1e-5), (1e-5, 2e-3))  # of learning, of which the next one goes on from there
+ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # the same far from the answer
+
+
+@dataclass(frozen=True, eq=False)
+class EffectPrior:
+    """Normal prior of the fixed effects: proper, and wide beside what a few values say."""
+
+    mean: Array  # shape (n_effects,)
+    precision: Array  # shape (n_effects, n_effects)
+
+    @classmethod
+    def of(
+        cls, likelihood: Likelihood, values: Array, beside: Array, columns: Array, has_intercept: bool
+    ) -> EffectPrior:
+        """Prior of the effects of columns (n_effects, n_values) on observed values: equation (37b).
+
+        The intercept, the first of the columns if there is one, is centred at the latent level of all values together,
+        other effects at zero. The precision is proportional to the columns' mean products, so that neither units nor
+        combinations of covariates matter.
+        """
+        mean, products = np.zeros(len(columns)), columns @ columns.T / values.size
+        if has_intercept:
+            mean[0] = likelihood.rough_level(values, beside)
+        spread = float(np.std(likelihood.rough_latent(values, beside)))
+        if likelihood.is_white_noise:
+            return cls(mean, products / (WIDE_DEVIATION * (spread or max(float(np.max(np.abs(values))), 1.0))) ** 2)
+        return cls(mean, products / (LINK_DEVIATION * max(1.0, spread)) ** 2)
+
+    def penalty(self, effects: Array) -> float:
+        """Minus the log density of effects, up to a constant."""
+        return 0.5 * float((effects - self.mean) @ self.precision @ (effects - self.mean))
+
+
+NO_EFFECTS = EffectPrior(np.empty(0), np.empty((0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Values that were observed of latent signals, and by which likelihood; the mean has fixed effects."""
+
+    likelihood: Likelihood
+    values: Array  # shape (n_signals, n_nodes); anything that may be observed where nothing was
+    observed: Mask
+    beside: Array  # exposures or numbers of trials, of the same shape
+    columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
+    effects: EffectPrior
+    offset: Array | float = 0.0  # of the mean, beside fixed effects
+
+    def expected(self, mean: Array, variance: Array) -> Terms:
+        """Expected log densities, slopes and curvatures, not below zero: equation (36); zero where nothing was seen."""
+        found = self.likelihood.expected(self.values, mean, variance, self.beside)
+        logs, slopes, curvatures = (np.where(self.observed, one, 0.0) for one in found)
+        return logs, slopes, np.maximum(curvatures, 0.0)
+
+    def fixed(self, coefficients: Array) -> Array:
+        """Mean of the latent signals at given fixed effects."""
+        return np.asarray(self.offset + np.tensordot(coefficients, self.columns, axes=1))
+
+    @cached_property
+    def rough_coefficients(self) -> Array:
+        """Least-squares coefficients of a latent signal that would make the values likely."""
+        rough = (self.likelihood.rough_latent(self.values, self.beside) - self.offset)[self.observed]
+        return np.asarray(np.linalg.lstsq(self.columns[:, self.observed].T, rough, rcond=None)[0])
+
+    @property
+    def rough_variance(self) -> float:
+        """Variance about the fixed effects of a latent signal that would make the values likely; 1 where it is zero."""
+        rough = self.likelihood.rough_latent(self.values, self.beside)[self.observed]
+        squares = float(np.sum(np.square(rough - self.fixed(self.rough_coefficients)[self.observed])))
+        about = squares / max(rough.size - len(self.columns), 1)
+        return about if about > ROUNDING * np.mean(np.square(rough)) else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedBy:
+    """How signals are observed: the likelihood, what stands beside each value, and fixed effects."""
+
+    likelihood: Likelihood
+    beside: Array  # exposures, trials or variances, shape (n_signals, n_nodes)
+    columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
+    effects: EffectPrior = NO_EFFECTS
+
+    __getstate__ = without_caches
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, beside: Array, columns: Array, values: Array, has_intercept: bool) -> Self:
+        """Observation of training values, NaN where missing, with the prior of the fixed effects that suits them."""
+        own, started = np.isfinite(values), likelihood.started()
+        prior = EffectPrior.of(started, values[own], beside[own], columns[:, own], has_intercept)
+        return cls(likelihood, beside, columns, prior)
+
+    @cached_property
+    def last_found(self) -> list[tuple[Any, Any, Sites]]:
+        """Prior, signals and sites that were found last on a large graph, where they are asked for more than once."""
+        return []
+
+    def observations(self, values: Array, likelihood: Likelihood | None = None) -> Observations:
+        """What values are, with NaN where nothing was observed, under this likelihood or a learnt one."""
+        observed = np.isfinite(values)
+        filled, beside = np.where(observed, values, 1.0), np.where(observed, self.beside, 1.0)
+        return Observations(likelihood or self.likelihood, filled, observed, beside, self.columns, self.effects)
+
+    def some(self, rows: Any) -> ObservedBy:
+        """That of some of the signals."""
+        return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
+
+    def followed_by(self, other: ObservedBy) -> ObservedBy:
+        """That of these signals and others after them."""
+        beside, columns = np.vstack([self.beside, other.beside]), np.hstack([self.columns, other.columns])
+        return replace(self, beside=beside, columns=columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """``q(f) = N(m, C)`` of latent signals about fixed effects, both uncertain: equations (35) to (40).
+
+    Made by `find_sites`. ``C`` is ``(A^-1 + W)^-1``, given the effects, and their own covariance beside it. Variances
+    are exact where `root` is there, else by effective curvatures. Latent signals are complete values, as `Seen` has
+    them, about fixed effects: those have white noise of their own, as part of ``A``, and what was observed is seen
+    through it.
+    """
+
+    covariance: Covariance  # of the latent signals about fixed effects
+    observations: Observations
+    solution: Array  # u, with m = T beta + A u
+    image: Array  # A u
+    coefficients: Array  # posterior mean of beta
+    coefficient_covariance: Array
+    variance: Array
+    solved: Array  # (I + W A)^-1 W T, shape (n_effects, n_signals, n_nodes)
+    solved_image: Array  # A times that
+    root: Array | None = None  # factors (n_entries, n_signals, n_nodes) of the covariance given the effects
+    log_determinant: float | None = None  # log |I + A W| where it is known exactly
+
+    __getstate__ = without_caches
+
+    @cached_property
+    def mean(self) -> Array:
+        """``m``."""
+        return self.observations.fixed(self.coefficients) + self.image
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Expected log densities, slopes and curvatures."""
+        return self.observations.expected(self.mean, self.variance)
+
+    @property
+    def gained(self) -> float:
+        """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``, with the prior of the fixed effects.
+
+        Minus infinity where it is none.
+        """
+        found = float(np.sum(self.terms[0]) - 0.5 * np.sum(self.solution * self.image))
+        return found - self.observations.effects.penalty(self.coefficients) if np.isfinite(found) else -np.inf
+
+    def factors_of(self, columns: Array) -> Array:
+        """Factors of the covariance of linear functions of the effects, given as columns (n_effects, ...)."""
+        return np.tensordot(np.linalg.cholesky(self.coefficient_covariance).T, columns, axes=1)
+
+    @cached_property
+    def effect_factors(self) -> Array:
+        """Factors of the covariance that uncertain effects add to the latent signals: equation (37c)."""
+        return self.factors_of(self.observations.columns - self.solved_image)
+
+    @cached_property
+    def field_factors(self) -> Array:
+        """Factors of the covariance that uncertain effects add to the latent signals about them."""
+        return self.factors_of(self.solved_image)
+
+    @property
+    def of_observed(self) -> tuple[Array, Array, Array, Array]:
+        """Observed values, with the mean and variance of the latent signal there, and what stands beside them."""
+        observations, own = self.observations, self.observations.observed
+        return observations.values[own], self.mean[own], self.variance[own], observations.beside[own]
+
+    @cached_property
+    def _factors(self) -> Array:
+        """Factors of the covariance of the latent signals, where it is written out."""
+        assert self.root is not None
+        return np.concatenate([self.root, self.effect_factors])
+
+    def as_seen(self) -> Seen:
+        """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
+        return self._pseudo_values
+
+    @cached_property
+    def _pseudo_values(self) -> Seen:
+        curvatures, white = self.terms[2], self.covariance.noise_variance
+        least = LEAST_WEIGHT * float(np.mean(curvatures))  # stands for a curvature of none, where there is a slope
+        curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
+        values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
+        return Seen(self.covariance, values, white * curvatures / (1 + white * curvatures))
+
+    @property
+    def _grown(self) -> Array:
+        """``1 + s W``: what deviations of latent signals are multiplied by without the white part, but for its own."""
+        return 1 + self.covariance.noise_variance * self.terms[2]
+
+    @property
+    def signal_mean(self) -> Array:
+        """``m - s u``."""
+        return self.mean - self.covariance.noise_variance * self.solution
+
+    @property
+    def signal_variance(self) -> Array:
+        """``v (1 + s W)^2 - s (1 + s W)``."""
+        grown = self._grown
+        return np.maximum(self.variance * grown**2 - self.covariance.noise_variance * grown, 0.0)
+
+    @cached_property
+    def _latent(self) -> LatentCovariance:
+        return latent_of(self.covariance)
+
+    @property
+    def _modes(self) -> InModes:
+        self.require_entries()
+        return cast(InModes, self._latent)
+
+    @cached_property
+    def spread_at_modes(self) -> Array:
+        """Variances given the effects in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
+        return self._modes.variances_at_modes(self.terms[2])
+
+    @cached_property
+    def variance_error(self) -> float:
+        """Root mean square standard error of the variances by random probes; zero where there are none."""
+        return 0.0 if self.covariance.is_written_out else self._latent.variances(self.terms[2])[1]
+
+    def deviations(self, most: int, random_state: np.random.Generator) -> Array:
+        """Factors of the covariance of the latent signals about fixed effects, for learning.
+
+        Without a root the modes count as independent: one factor per mode of the inputs, which is exact at every
+        frequency, or fewer with random signs.
+        """
+        if self.root is not None:
+            return np.concatenate([self.root, self.field_factors])
+        n_signals = self.covariance.shape[0]
+        roots, n_deviations = np.sqrt(self.spread_at_modes), min(most, n_signals)
+        if n_deviations == n_signals:
+            signs = random_state.integers(0, 2, roots.shape) * 2.0 - 1.0
+            modes = np.eye(n_signals)[:, :, None] * (roots * signs)
+        else:
+            signs = random_state.integers(0, 2, (n_deviations, *roots.shape)) * 2.0 - 1.0
+            modes = signs * roots / np.sqrt(n_deviations)
+        of_modes = np.asarray(self._modes.inputs @ (modes @ self._modes.nodes.T))
+        return np.concatenate([of_modes, self.field_factors])
+
+    def log_bound(self) -> tuple[float, float]:
+        """Lower bound of the log evidence, equation (38), and its standard error by random probes."""
+        logs, _, curvatures = self.terms
+        length, prior = float(np.sum(self.solution * self.image)), self.observations.effects
+        determinant, error = self.log_determinant, 0.0
+        if determinant is None:
+            determinant, error = self._latent.log_determinant(curvatures)
+        # log |I + (A + T S T^T) W|, with the prior covariance S of the effects
+        determinant -= sum(float(np.linalg.slogdet(one)[1]) for one in (prior.precision, self.coefficient_covariance))
+        spread = float(np.sum(curvatures * self.variance))
+        total = float(np.sum(logs)) - 0.5 * (length + determinant - spread)
+        return total - prior.penalty(self.coefficients), 0.5 * error
+
+    def among_nodes(self, signal: int) -> Array:
+        """Covariance over the nodes of one signal."""
+        if self.root is not None:
+            return self._factors[:, signal].T @ self._factors[:, signal]
+        nodes, at_modes = self._modes.nodes, np.square(self._modes.inputs[signal]) @ self.spread_at_modes
+        return _with_effects((nodes * at_modes) @ nodes.T, self.variance[signal], self.effect_factors[:, signal])
+
+    def among_signals(self, node: int) -> Array:
+        """Covariance over the signals at one node."""
+        if self.root is not None:
+            return self._factors[:, :, node].T @ self._factors[:, :, node]
+        inputs, at_modes = self._modes.inputs, self.spread_at_modes @ np.square(self._modes.nodes[node])
+        return _with_effects((inputs * at_modes) @ inputs.T, self.variance[:, node], self.effect_factors[:, :, node])
+
+    def among(self, signals: Indices, nodes: Indices) -> Array:
+        """Covariance of some entries of one signal, or of several where it is written out."""
+        if np.all(signals == signals[0]):
+            return self.among_nodes(int(signals[0]))[np.ix_(nodes, nodes)]
+        if self.root is None:
+            raise ValueError(TOO_MANY_JOINT.format(n_values=signals.size))
+        return np.asarray(self._factors[:, signals, nodes].T @ self._factors[:, signals, nodes])
+
+    def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Latent signals less their mean, drawn jointly; by Matheron's rule without a root."""
+        factors = self.effect_factors if self.root is None else self._factors
+        drawn = np.tensordot(random_state.standard_normal((n_draws, len(factors))), factors, axes=1)
+        return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
+
+    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Latent signals without their white part less their mean, drawn jointly."""
+        weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
+        by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
+        return self.as_seen().signal_draws(n_draws, random_state) + by_effects
+
+    def deviating(
+        self,
+        n_draws: int,
+        random_state: np.random.Generator,
+        start: Array | None = None,
+        tolerance: float = FINAL.solve_tolerances[1],
+    ) -> tuple[Array, Array]:
+        """Draws of deviations from the mean given the effects, one solve each, and the solutions (Matheron's rule).
+
+        Solutions of a similar problem may be given as a `start`.
+        """
+        curvatures, prior = self.terms[2], self._latent.drawn(n_draws, random_state)
+        right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(prior.shape)
+        found = self._latent.solve(curvatures, right, start, tolerance)
+        return prior - self._latent.times(found), found
+
+    def given(self, rows: Indices, values: Array, observed_by: ObservedBy) -> Sites:
+        """Sites with further values of some of the signals, NaN where there is none."""
+        observations = self.observations
+        known, observed = observations.values.copy(), observations.observed.copy()
+        beside, new = observations.beside.copy(), np.isfinite(values)
+        known[rows] = np.where(new, values, known[rows])
+        observed[rows] |= new
+        beside[rows] = np.where(new, observed_by.beside, beside[rows])
+        further = replace(observations, values=known, observed=observed, beside=beside)
+        return find_sites(self.covariance, further, self)
+
+    def variance_errors(self, variances: Array) -> Array:
+        """Root mean square standard errors, by random probes, of variances of some of the signals."""
+        return np.full(len(variances), self.variance_error)
+
+    def require_entries(self) -> None:
+        """Refuse what takes covariances between nodes, where they are not written out."""
+        if not self.covariance.is_written_out:
+            raise ValueError(NO_ENTRIES.format(n_nodes=self.covariance.shape[1]))
+
+    def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
+        """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
+        _, slopes, curvatures = self.terms
+        own = np.eye(len(block)) - block * curvatures[places]
+        left = np.linalg.solve(own, block)
+        return mean - left @ slopes[places], 0.5 * (left + left.T)
+
+
+def _with_effects(covariance: Array, variance: Array, factors: Array) -> Array:
+    """Covariance with the correlations given the effects, the effects' own factors, and these variances in all."""
+    own = factors.T @ factors
+    roots = np.sqrt((variance - np.diag(own)) / np.diag(covariance))
+    return covariance * np.multiply.outer(roots, roots) + own
+
+
+def find_sites(
+    covariance: Covariance, observations: Observations, start: Sites | None = None, effort: Effort = FINAL
+) -> Sites:
+    """Return the best normal approximation to latent signals given observed values, by rounds of means and variances.
+
+    Parameters
+    ----------
+    covariance : Modal or Series
+        Of the latent signals; rows must be `Inputs`. On a quadrature variances are by probes.
+    observations : Observations
+        What was observed.
+    start : Sites, optional
+        Of a similar covariance, of these signals or of the first of them, to go on from, unless they are worse under
+        this one than none.
+    effort : Effort
+        How far to go; in the end the covariance is written out where that can be done at all.
+    """
+    latent, n_entries = latent_of(covariance), observations.values.size
+    is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
+    if effort is FINAL and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:
+        start, is_exact = find_sites(covariance, observations, start, STEP), True  # what is nearly right first
+    nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
+    variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
+    rough, effects = observations.rough_coefficients, np.zeros(observations.effects.precision.shape)
+    sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, columns, columns)
+    n_rounds = effort.rounds
+    if start is not None:
+        known, solution, variance, solved = slice(len(start.solution)), nothing.copy(), variance.copy(), solved.copy()
+        solution[known], variance[known], solved[:, known] = start.solution, start.variance, start.solved
+        fresh = replace(sites, variance=variance)
+        begun = replace(fresh, solution=solution, image=latent.times(solution), solved=solved)
+        begun = replace(begun, coefficients=start.coefficients)
+        if begun.gained >= fresh.gained:  # else, of another covariance, it leads astray
+            sites, n_rounds = begun, effort.rounds_from_start
+    which, rate, last = 0 if is_small else 1, 1.0, nothing
+    for number in range(n_rounds):
+        sites, gain = _newton(sites, latent, effort.solve_tolerances[which])
+        curvatures, before = sites.terms[2], sites.variance
+        if is_exact:
+            variance, root, determinant = cast(InModes, latent).written_out(curvatures)
+            sites = replace(sites, root=root, log_determinant=determinant)
+        else:
+            variance = latent.variances(curvatures)[0]
+        moved = np.log((variance + np.sum(np.square(sites.effect_factors), axis=0)) / before)
+        change, turns = float(np.sqrt(np.mean(np.square(moved)))), float(np.sum(moved * last))
+        # where rounds go to and fro, as they do if little but the prior keeps a rate from zero, steps are shortened
+        is_turning = turns < -TO_AND_FRO * np.sum(np.square(last))
+        rate = max(0.5 * rate, SHORTEST_RATE) if is_turning else min(1.0, 1.25 * rate)
+        sites, last = replace(sites, variance=before * np.exp(rate * moved)), moved
+        mention(f"finding sites, round {number + 1}")
+        is_settled = gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries)
+        if is_settled and change < effort.variance_tolerances[which]:
+            break
+    return sites
+
+
+def _newton(sites: Sites, latent: LatentCovariance, tolerance: float) -> tuple[Sites, float]:
+    """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), and its gain.
+
+    It is shortened until it gains something.
+    """
+    observations, coefficients, columns = sites.observations, sites.coefficients, sites.observations.columns
+    _, slopes, curvatures = sites.terms
+    rights = np.concatenate([(curvatures * (sites.mean - observations.offset) + slopes)[None], curvatures * columns])
+    start = sites.solution + np.tensordot(coefficients, sites.solved, axes=1)
+    found = latent.solve(curvatures, rights, np.concatenate([start[None], sites.solved]), tolerance)
+    free, solved = found[0], found[1:]
+    # at the maximum T^T u is the slope of the effects' prior
+    prior = observations.effects
+    information = np.tensordot(columns, solved, axes=((1, 2), (1, 2)))
+    information = 0.5 * (information + information.T) + prior.precision
+    right = np.tensordot(columns, free, axes=2) + prior.precision @ prior.mean
+    target, effects = np.linalg.solve(information, right), np.asarray(np.linalg.inv(information), dtype=float)
+    step = free - np.tensordot(target, solved, axes=1) - sites.solution
+    (moved, *images), share, value = latent.times(np.concatenate([step[None], solved])), 1.0, sites.gained
+    image_of_solved = np.stack(images) if images else solved
+    sites = replace(sites, coefficient_covariance=effects, solved=solved, solved_image=image_of_solved)
+    while share > LEAST_SHARE:
+        solution, image = sites.solution + share * step, sites.image + share * moved
+        shifted = coefficients + share * (target - coefficients)
+        further = replace(sites, solution=solution, image=image, coefficients=shifted)
+        if further.gained >= value - 1e-9 * abs(value):
+            return further, max(further.gained - value, 0.0)
+        share *= 0.5
+    return sites, 0.0  # rounding, where nothing is to be gained

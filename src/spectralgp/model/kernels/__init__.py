@@ -1,0 +1,31 @@
+"""Kernels: the covariance between nodes, on the graph's spectrum, and between signals, by their inputs."""
+
+from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, Sum, WithResidual
+from spectralgp.model.kernels.inputs import (
+    Independent,
+    InputKernel,
+    InputRecipe,
+    KernelLike,
+    Learnt,
+    NewInputs,
+    Precomputed,
+    Standardised,
+    Term,
+    Unrelated,
+    as_covariance,
+    as_input_kernel,
+    length_scale_centres,
+)
+from spectralgp.model.kernels.named import (
+    Cosine,
+    Diffusion,
+    GlobalFilter,
+    Identity,
+    LocalAverage,
+    Matern,
+    PseudoInverse,
+    RandomWalk,
+    RegularizedLaplacian,
+    Response,
+)
+from spectralgp.model.kernels.polynomial import Polynomial

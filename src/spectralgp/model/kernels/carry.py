@@ -1,0 +1,73 @@
+"""Inputs that have a value at every node, and the filter through which they carry over to the mean of the signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Positive, axes
+from spectralgp.model.signals import Units
+from spectralgp.model.spectra import SpectralData
+
+DEGREE = 2
+RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs say nothing of is nothing
+
+
+@dataclass(frozen=True, eq=False)
+class CarryColumns:
+    """Which columns of the inputs hold a value for each node, and what is subtracted from them."""
+
+    columns: Annotated[Indices, axes("n_nodes")]  # one for each node of the graph
+    offset: Annotated[Array, axes("n_nodes")]  # mean of each over the training inputs
+
+    @classmethod
+    def of(cls, columns: Indices, inputs: Array) -> CarryColumns:
+        """Columns of training inputs; one that does not vary is zero without it to the last bit."""
+        chosen = inputs[:, columns]
+        is_constant = np.all(chosen == chosen[:1], axis=0)
+        return cls(columns, np.where(is_constant, chosen[:1].sum(axis=0), chosen.mean(axis=0)))
+
+    def signals(self, inputs: Array, units: Units) -> Array:
+        """The columns as signals: centred, and in the scales of the signals that they carry over to."""
+        return (inputs[:, self.columns] - self.offset) / np.asarray(units.divisor)
+
+
+@dataclass(frozen=True, eq=False)
+class CarryFilter:
+    """The filter ``b`` of equation (11), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
+
+    chebyshev: Annotated[Array, axes("n_carried_terms")]  # coefficients of Chebyshev polynomials on [0, upper]
+    upper: Positive
+    # of the coefficients, as far as the signals leave them open; zero if not given
+    covariance: Annotated[Array, axes("n_carried_terms", "n_carried_terms")] | None = None
+
+    @classmethod
+    def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:
+        """The most likely filter given ``1 / D``, by generalised least squares on signals above what they carry."""
+        design = _design(eigenvalues, upper)
+        own, across = data.carried_energies
+        information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)
+        size = float(np.trace(information)) / design.shape[1]
+        if size < np.finfo(float).tiny / RIDGE:  # inputs that do not vary
+            return cls(np.zeros(design.shape[1]), upper, np.zeros(information.shape))
+        slope = design.T @ (across * precisions).sum(axis=0)
+        covariance = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
+        return cls(covariance @ slope, upper, np.asarray(covariance, dtype=float))
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """``b(lambda)``."""
+        return np.asarray(_design(np.asarray(eigenvalues, dtype=float), self.upper) @ self.chebyshev)
+
+    def variance(self, eigenvalues: ArrayLike) -> Array:
+        """Variance of ``b(lambda)``."""
+        design = _design(np.asarray(eigenvalues, dtype=float), self.upper)
+        return np.zeros(len(design)) if self.covariance is None else np.sum((design @ self.covariance) * design, axis=1)
+
+
+def _design(eigenvalues: Array, upper: float) -> Array:
+    return np.asarray(chebvander(2 * eigenvalues / upper - 1, DEGREE), dtype=float)

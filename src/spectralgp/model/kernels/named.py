@@ -1,0 +1,528 @@
+"""The kernels on graphs of the literature, each a closed formula, and filters of the user's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp._basics.saved import Number, Positive, Range, ge
+from spectralgp.graphs import Graph, LaplacianKind
+from spectralgp.model.kernels.base import SIGNAL_SHARE, GraphKernel, SpectralKernel
+from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of
+
+Bound = Annotated[float, Range(0, is_extended=True)]
+Bounds = tuple[Bound, Bound] | Literal["fixed"]
+
+AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
+STRENGTH_BOUNDS = (1e-5, 1e5)
+BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
+N_SAMPLED = 9  # frequencies from 0 to 1 by whose values a function is known again
+# derivatives to second order: by the offsets of values in steps, their weights
+DIFFERENCES = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
+
+
+class PositiveParameters(GraphKernel):
+    """A kernel whose parameters are positive numbers, learnt on a logarithmic scale.
+
+    Each name in `_names` is a field with a companion ``<name>_bounds``, a pair or "fixed". The amplitude, which has the
+    units of the signals, is free within eight orders of magnitude of their standard deviation if its bounds are None.
+    """
+
+    _names: ClassVar[tuple[str, ...]] = ("amplitude",)
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}  # further values to start learning from
+    _is_bounded: ClassVar[bool] = False  # whether the formula holds for eigenvalues up to 2 only
+    amplitude: float
+    amplitude_bounds: Bounds | None
+
+    def __post_init__(self) -> None:
+        """Check every parameter and its bounds."""
+        if self._is_bounded and self.laplacian != "normalized" and not self.scaled:
+            raise ValueError(
+                f"laplacian must be 'normalized', or scaled, for {type(self).__name__}, whose formula turns negative "
+                f"beyond eigenvalue 2; got laplacian = {self.laplacian!r}. Pass laplacian='normalized' or scaled=True."
+            )
+        for name in self._names:
+            value = as_positive(getattr(self, name), name)
+            bounds: Bounds | None = getattr(self, f"{name}_bounds")
+            if bounds == "fixed" or (bounds is None and name == "amplitude"):
+                continue
+            if bounds is None or isinstance(bounds, str) or np.shape(bounds) != (2,):
+                raise ValueError(
+                    f"{name}_bounds must be a pair (low, high) or 'fixed'; got {bounds!r}. Pass such as (0.1, 10.0)."
+                )
+            low, high = np.asarray(bounds, dtype=float)
+            if not 0 < low * (1 - BOUND_ROUNDING) <= value <= high * (1 + BOUND_ROUNDING):
+                raise ValueError(
+                    f"{name} must lie within {name}_bounds, themselves positive and ascending; got {name} = {value} "
+                    f"and bounds {bounds}. Widen {name}_bounds or pass 'fixed'."
+                )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
+
+    @property
+    def theta(self) -> Array:
+        return np.log([getattr(self, name) for name in self.parameter_names])
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        pairs = [getattr(self, f"{name}_bounds") for name in self.parameter_names]
+        default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
+        return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        return _replace(self, dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True)))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return "amplitude" in self.parameter_names
+
+    def scaled_by(self, factor: float) -> Self:
+        bounds = self.amplitude_bounds
+        scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
+        return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": scaled})
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        free = [name for name in self._starts if name in self.parameter_names]
+        candidates = [self, *(_replace(self, {name: value}) for name in free for value in self._starts[name])]
+        if self.has_free_amplitude:
+            units = [_replace(candidate, {"amplitude": 1.0}) for candidate in candidates]
+            candidates = [_replace(one, {"amplitude": _first_amplitude(one, spectrum, variance)}) for one in units]
+        return [candidate.theta for candidate in candidates]
+
+
+def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> float:
+    """Amplitude to start learning from, given the kernel of amplitude one."""
+    mean_power = unit.mean_power(spectrum)
+    return float(np.sqrt(SIGNAL_SHARE * variance / mean_power if mean_power > 0 else variance))
+
+
+def _replace(kernel: Any, values: dict[str, Any]) -> Any:
+    """Copy of a kernel with other parameter values, not held to the bounds: those bind learning, not arithmetic."""
+    other = object.__new__(type(kernel))
+    for field in dataclasses.fields(kernel):
+        object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
+    return other
+
+
+@dataclass(frozen=True)
+class AmplitudeParameter(PositiveParameters):
+    """Fields of a kernel with an amplitude alone."""
+
+    amplitude: Positive = 1.0
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+
+
+@dataclass(frozen=True)
+class StrengthParameter(PositiveParameters):
+    """Fields of a kernel with a strength and an amplitude."""
+
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
+
+
+class NamedKernel(PositiveParameters, SpectralKernel):
+    """``amplitude^2`` times a formula, which subclasses give with its derivatives."""
+
+    @abstractmethod
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """Power at unit amplitude, and its derivatives in the logarithms of the other parameters."""
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        return self.amplitude**2 * self._formula(np.asarray(eigenvalues, dtype=float))[0]
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        formula, *slopes = self._formula(np.asarray(eigenvalues, dtype=float))
+        columns = dict(zip(self._names, (2 * formula, *slopes), strict=True))
+        chosen = [self.amplitude**2 * columns[name] for name in self.parameter_names]
+        return np.stack(chosen, axis=1) if chosen else np.empty((formula.size, 0))
+
+
+@dataclass(frozen=True)
+class Identity(AmplitudeParameter, NamedKernel):
+    """The standard multi-output GP: ``B = I``, nodes independent given the input.
+
+    Examples
+    --------
+    >>> from spectralgp import Identity
+    >>> Identity(amplitude=2.0).power([0.0, 0.5]).tolist()
+    [4.0, 4.0]
+    """
+
+    needs_no_graph = True
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        return (np.ones_like(eigenvalues),)
+
+
+@dataclass(frozen=True)
+class GlobalFilter(StrengthParameter, NamedKernel):
+    """Global filtering (Venkitaraman et al.): ``B = (I + a L)^-1`` with `strength` a.
+
+    Examples
+    --------
+    >>> from spectralgp import GlobalFilter
+    >>> GlobalFilter(strength=1.0).response([0.0, 1.0]).tolist()
+    [1.0, 0.5]
+    """
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        scaled = self.strength * eigenvalues
+        return (1 + scaled) ** -2.0, -2 * scaled * (1 + scaled) ** -3.0
+
+
+@dataclass(frozen=True)
+class PseudoInverse(AmplitudeParameter, NamedKernel):
+    """Laplacian regularisation: ``B B^T`` is the pseudo-inverse of ``L``.
+
+    Eigenvalues below the rounding of the largest one count as zero and get no power.
+
+    Examples
+    --------
+    >>> from spectralgp import PseudoInverse
+    >>> PseudoInverse().power([0.0, 0.5]).tolist()
+    [0.0, 2.0]
+    """
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        spectrum.require_eigenvectors(
+            "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
+            f"{self!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
+        return self
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        rounding = eigenvalues.size * np.finfo(float).eps * np.max(eigenvalues, initial=0.0)
+        return (np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > rounding),)
+
+
+@dataclass(frozen=True)
+class RegularizedLaplacian(StrengthParameter, NamedKernel):
+    """Regularised Laplacian (Smola and Kondor): ``B B^T = (I + a L)^-1`` with `strength` a.
+
+    Examples
+    --------
+    >>> from spectralgp import RegularizedLaplacian
+    >>> RegularizedLaplacian(strength=3.0).power([1.0]).tolist()
+    [0.25]
+    """
+
+    laplacian: LaplacianKind = "normalized"
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        scaled = self.strength * eigenvalues
+        return 1 / (1 + scaled), -scaled / (1 + scaled) ** 2
+
+
+@dataclass(frozen=True)
+class Diffusion(StrengthParameter, NamedKernel):
+    """Diffusion, or heat, kernel (Smola and Kondor): ``B B^T = exp(-a/2 L)`` with `strength` a.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion
+    >>> Diffusion(strength=2.0).power([0.0, 1.0]).round(4).tolist()
+    [1.0, 0.3679]
+    """
+
+    laplacian: LaplacianKind = "normalized"
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        exponent = -0.5 * self.strength * eigenvalues
+        return np.exp(exponent), exponent * np.exp(exponent)
+
+
+@dataclass(frozen=True)
+class RandomWalk(NamedKernel):
+    """Random walk of several steps (Smola and Kondor): ``B B^T = (a I - L)^p`` with `shift` a >= 2 and `steps` p.
+
+    Examples
+    --------
+    >>> from spectralgp import RandomWalk
+    >>> RandomWalk(steps=3, shift=2.0).power([0.0, 1.0]).tolist()
+    [8.0, 1.0]
+    """
+
+    steps: Annotated[int, ge(1, 10_000)] = 3
+    shift: Positive = 2.0
+    amplitude: Positive = 1.0
+    shift_bounds: Bounds = (2.0, 1e3)
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "normalized"
+    scaled: bool = False
+    _is_bounded = True
+    _names: ClassVar[tuple[str, ...]] = ("amplitude", "shift")
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"shift": (3.0, 20.0)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_integer(self.steps, "steps", 1)
+        smallest = self.shift if self.shift_bounds == "fixed" else float(self.shift_bounds[0])
+        if smallest < 2:
+            raise ValueError(
+                f"shift must be at least 2, the largest eigenvalue a normalised Laplacian can have; got {smallest}. "
+                "Raise shift and the lower end of shift_bounds."
+            )
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        base = np.maximum(self.shift - eigenvalues, 0.0)  # an eigenvalue of 2 may be rounded above it
+        return base**self.steps, self.steps * self.shift * base ** (self.steps - 1)
+
+
+@dataclass(frozen=True)
+class Cosine(AmplitudeParameter, NamedKernel):
+    """Inverse-cosine regularisation (Smola and Kondor): ``B B^T = cos(pi/4 L)``.
+
+    Examples
+    --------
+    >>> from spectralgp import Cosine
+    >>> Cosine().power([0.0, 2.0]).round(6).tolist()
+    [1.0, 0.0]
+    """
+
+    laplacian: LaplacianKind = "normalized"
+    _is_bounded = True
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        return (np.maximum(np.cos(np.pi / 4 * eigenvalues), 0.0),)  # an eigenvalue of 2 may be rounded above it
+
+
+@dataclass(frozen=True)
+class Matern(NamedKernel):
+    """Matern kernel on a graph (Borovitskiy et al.): ``B B^T = (2 nu / l^2 + L)^-nu`` with `length_scale` l.
+
+    Examples
+    --------
+    >>> from spectralgp import Matern
+    >>> Matern(nu=1.0, length_scale=1.0).power([0.0, 2.0]).tolist()
+    [0.5, 0.25]
+    """
+
+    nu: Positive = 1.5
+    length_scale: Positive = 1.0
+    amplitude: Positive = 1.0
+    length_scale_bounds: Bounds = (1e-3, 1e3)
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+    _names: ClassVar[tuple[str, ...]] = ("amplitude", "length_scale")
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"length_scale": (0.3, 5.0)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_positive(self.nu, "nu")
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        shift = 2 * self.nu / self.length_scale**2
+        return (shift + eigenvalues) ** -self.nu, 2 * self.nu * shift * (shift + eigenvalues) ** (-self.nu - 1)
+
+
+@dataclass(frozen=True)
+class LocalAverage(StrengthParameter):
+    """Local averaging (Ng et al.): ``B = (I + a D)^-1 (I + a W)`` with `strength` a.
+
+    ``B`` is not symmetric and has no eigenvectors in common with the Laplacian, so ``B B^T`` is decomposed anew at
+    every step of learning: meant for graphs of up to about a thousand nodes.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph, LocalAverage
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> LocalAverage(strength=1.0).filter_matrix(pair).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+
+    shares_eigenvectors = False
+
+    def filter_matrix(self, graph: Graph) -> Array:
+        """The filter ``B``, shape (n_nodes, n_nodes)."""
+        rows = self.amplitude / (1 + self.strength * graph.degrees[:, None])
+        return np.asarray(rows * (np.eye(graph.n_nodes) + self.strength * graph.weights.toarray()))
+
+    def covariance(self, graph: Graph) -> Array:
+        """``B B^T``, shape (n_nodes, n_nodes)."""
+        matrix = self.filter_matrix(graph)
+        return matrix @ matrix.T
+
+    def covariance_jacobian(self, graph: Graph) -> Array:
+        """Derivative of `covariance` in `theta`, shape (n_parameters, n_nodes, n_nodes)."""
+        matrix, degrees = self.filter_matrix(graph), graph.degrees[:, None]
+        rows = self.amplitude / (1 + self.strength * degrees)
+        # d/d log a of a row: (a W) / (1 + a d), less the row itself times a d / (1 + a d)
+        slope = self.strength * (rows * graph.weights.toarray() - matrix * degrees / (1 + self.strength * degrees))
+        product = slope @ matrix.T
+        slopes = {"amplitude": 2 * matrix @ matrix.T, "strength": product + product.T}
+        chosen = [slopes[name] for name in self.parameter_names]
+        return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        spectrum.require_eigenvectors(
+            f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
+            "its own. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
+        return self
+
+    def basis(self, spectrum: Spectrum) -> Spectrum:
+        graph = spectrum.graph.require_whole("for LocalAverage")
+        modes = modes_of(self.covariance(graph))
+        return ExactSpectrum(graph, self.laplacian, False, modes.values, modes.vectors)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """The eigenvalues of `basis`, which are those of ``B B^T``."""
+        return np.asarray(eigenvalues, dtype=float)
+
+    def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
+        vectors = self.basis(spectrum).require_eigenvectors("")
+        slope = vectors @ evidence.node_covariance_gradient @ vectors.T
+        graph = spectrum.graph.require_whole("for LocalAverage")
+        return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)
+
+
+@dataclass(frozen=True)
+class Response(SpectralKernel):
+    """The user's own filter, ``B = amplitude * function(L, *parameters)``.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(eigenvalues, *parameters)`` gives the filter ``g`` at an array of eigenvalues.
+    parameters : tuple of float, default=()
+        Where to start learning the parameters, on the scale on which they should be learnt.
+    parameter_bounds : tuple of pairs, optional
+        A (low, high) pair for each parameter; free if not given.
+    jacobian : callable, optional
+        ``jacobian(eigenvalues, *parameters)`` gives the derivatives of ``g``, shape (n_eigenvalues, n_parameters);
+        differences of `function` if not given.
+    amplitude : float, default=1.0
+        Positive factor, learnt on a logarithmic scale.
+    laplacian, scaled
+        Which Laplacian the eigenvalues are of, as in `decompose`.
+    name : str, optional
+        By which model files know `function`, which they do not hold: ``load(path, responses={name: function})``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Response
+    >>> bump = Response(lambda eigenvalues, centre: np.exp(-50 * (eigenvalues - centre) ** 2), (0.5,))
+    >>> bump.response([0.5, 1.0]).round(4).tolist()
+    [1.0, 0.0]
+    """
+
+    function: Callable[..., ArrayLike]
+    parameters: tuple[Number, ...] = ()
+    parameter_bounds: tuple[tuple[Number, Number], ...] | None = None
+    jacobian: Callable[..., ArrayLike] | None = None
+    amplitude: Positive = 1.0
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = True
+    name: str | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(
+                f"function must be callable as function(eigenvalues, *parameters); got {self.function!r}. "
+                "Pass for example lambda eigenvalues, rate: np.exp(-rate * eigenvalues)."
+            )
+        as_positive(self.amplitude, "amplitude")
+        if not isinstance(self.parameters, Sequence):
+            raise TypeError(f"parameters must be a tuple of numbers; got {self.parameters!r}. Pass for example (1.0,).")
+        if self.parameter_bounds is not None and len(self.parameter_bounds) != len(self.parameters):
+            raise ValueError(
+                f"parameter_bounds must hold one pair for each of the {len(self.parameters)} parameters; "
+                f"got {len(self.parameter_bounds)}. Pass (-np.inf, np.inf) for a free one."
+            )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return True
+
+    @property
+    def theta(self) -> Array:
+        return np.array([np.log(self.amplitude), *self.parameters])
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
+        return np.vstack([amplitude, self._parameter_bounds])
+
+    @property
+    def _parameter_bounds(self) -> Array:
+        free = ((-np.inf, np.inf),) * len(self.parameters)
+        return np.reshape(np.array(self.parameter_bounds or free, dtype=float), (-1, 2))
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        log_amplitude, *parameters = np.asarray(theta, dtype=float).tolist()
+        return dataclasses.replace(self, amplitude=float(np.exp(log_amplitude)), parameters=tuple(parameters))
+
+    def scaled_by(self, factor: float) -> Self:
+        return dataclasses.replace(self, amplitude=self.amplitude * factor)
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        amplitude = _first_amplitude(dataclasses.replace(self, amplitude=1.0), spectrum, variance)
+        return [dataclasses.replace(self, amplitude=amplitude).theta]
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        return self.amplitude * self._shape(np.asarray(eigenvalues, dtype=float), *self.parameters)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        return np.square(self.response(eigenvalues))
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        response = self.response(eigenvalues)
+        slopes = self.amplitude * self._shape_jacobian(np.asarray(eigenvalues, dtype=float))
+        return np.column_stack([2 * response**2, 2 * response[:, None] * slopes])
+
+    @property
+    def sampled(self) -> tuple[float, ...]:
+        """The filter at a few frequencies, amplitude aside, by which its function is known again."""
+        return tuple(self._shape(np.linspace(0.0, 1.0, N_SAMPLED), *self.parameters).tolist())
+
+    def _shape(self, eigenvalues: Array, *parameters: float) -> Array:
+        values = as_real_array(self.function(eigenvalues, *parameters), "the values of function", ("n_eigenvalues",))
+        if values.shape != eigenvalues.shape:
+            raise ValueError(
+                f"function must give one value for each eigenvalue; got shape {values.shape} for {eigenvalues.shape}. "
+                "Write it with NumPy operations on the array of eigenvalues."
+            )
+        return values
+
+    def _shape_jacobian(self, eigenvalues: Array) -> Array:
+        if self.jacobian is not None:
+            slopes = np.asarray(self.jacobian(eigenvalues, *self.parameters), dtype=float)
+            if slopes.shape != (eigenvalues.size, len(self.parameters)):
+                raise ValueError(
+                    f"jacobian must give shape (n_eigenvalues, n_parameters) = "
+                    f"({eigenvalues.size}, {len(self.parameters)}); got {slopes.shape}. One column a parameter."
+                )
+            return slopes
+        columns = []
+        for index, (value, (low, high)) in enumerate(zip(self.parameters, self._parameter_bounds, strict=True)):
+            step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
+            # the function need not exist beyond the bounds: at one, the differences are one-sided
+            within = [one for one in DIFFERENCES if low <= value + one[0] * step and value + one[-1] * step <= high]
+            if not within:  # no room to move between the bounds
+                columns.append(np.zeros(eigenvalues.size))
+                continue
+            before, after = self.parameters[:index], self.parameters[index + 1 :]
+            moved = [self._shape(eigenvalues, *before, value + offset * step, *after) for offset in within[0]]
+            columns.append(np.tensordot(DIFFERENCES[within[0]], moved, axes=1) / step)
+        return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))

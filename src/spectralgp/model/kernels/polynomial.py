@@ -1,0 +1,321 @@
+"""The learnt filter of the paper: a polynomial on the graph's spectrum."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.polynomial import Polynomial as PowerSeries
+from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp._basics.saved import Positive, ge
+from spectralgp.graphs import LaplacianKind
+from spectralgp.graphs.weights import frozen
+from spectralgp.model.kernels.base import SIGNAL_SHARE, GraphKernel, LogPrior, Positivity, SpectralKernel
+from spectralgp.model.spectra import Spectrum
+
+UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
+AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
+HIGHEST_DEGREE = 30
+ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
+NEGATIVE_ROUNDING = 1e-12  # of a filter's largest value, that it may lie below zero
+SMALLEST_METRIC = 1e-8  # of a coefficient's weight where it changes no value at a frequency
+GRID_PER_TERM = 20  # points of the grid on which a polynomial is kept from being negative, to begin with
+N_EXCHANGES = 4  # times that points where it is smallest join the grid
+
+
+@dataclass(frozen=True)
+class Polynomial(SpectralKernel):
+    """A polynomial filter, ``B = sum_p beta_p L^p`` (equation (4)), the paper's learnt kernel.
+
+    Inside it is a Chebyshev series on ``[0, upper]``, which stays well conditioned where powers do not;
+    `coefficients` reports the ``beta_p``.
+
+    Parameters
+    ----------
+    degree : int or "auto", default=3
+        "auto" stands for the degrees 0, 1, 2, 3, 5 and 8 stacked with held-out weights.
+    constraint : {"eigenvalues", "interval"} or None, default="eigenvalues"
+        Where learning keeps ``g >= 0``: at every eigenvalue (the paper), on the whole interval (so that the
+        filter is valid on other graphs too), or nowhere.
+    laplacian : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
+        Which Laplacian.
+    scaled : bool, default=True
+        Whether it is divided by its largest eigenvalue.
+    chebyshev : tuple of float, optional
+        Coefficients of the series, lowest first, to start learning from; the constant filter 1 if not given.
+        `Polynomial.from_coefficients` finds them from given ``beta``.
+    upper : float, default=1.0
+        Right end of the interval. Learning sets it from the spectrum.
+    fixed : bool, default=False
+        Keep the coefficients, in the units of the signals, of a filter that was learnt elsewhere.
+
+    Examples
+    --------
+    >>> from spectralgp import Polynomial
+    >>> band_pass = Polynomial.from_coefficients([0, 1, 4, 1, -6])
+    >>> band_pass.response([0.0, 0.5, 1.0]).round(6).tolist()
+    [0.0, 1.25, 0.0]
+    >>> band_pass.coefficients.round(6).tolist()
+    [0.0, 1.0, 4.0, 1.0, -6.0]
+    """
+
+    degree: Annotated[int, ge(0, HIGHEST_DEGREE)] | Literal["auto"] = 3
+    constraint: Literal["eigenvalues", "interval"] | None = "eigenvalues"
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = True
+    chebyshev: Annotated[tuple[float, ...], ge(0, HIGHEST_DEGREE + 1)] | None = field(default=None, kw_only=True)
+    upper: Positive = field(default=1.0, kw_only=True)
+    fixed: bool = field(default=False, kw_only=True)
+
+    __getstate__ = without_caches
+
+    def __post_init__(self) -> None:
+        if self.degree != "auto":
+            as_integer(self.degree, "degree", 0, HIGHEST_DEGREE)
+        if self.constraint not in ("eigenvalues", "interval", None):
+            raise ValueError(
+                f"constraint must be 'eigenvalues', 'interval' or None; got {self.constraint!r}. "
+                "Use 'eigenvalues' to keep the filter non-negative on the graph it is learnt on."
+            )
+        as_positive(self.upper, "upper")
+        if self.chebyshev is not None and (self.degree == "auto" or len(self.chebyshev) != self.degree + 1):
+            raise ValueError(
+                f"chebyshev must hold degree + 1 coefficients; got {len(self.chebyshev)} for degree {self.degree}. "
+                "Use Polynomial.from_coefficients to give the powers' coefficients and let the degree follow."
+            )
+        if self.fixed and self.chebyshev is None:
+            raise ValueError(
+                "fixed must be False for a polynomial without coefficients; got True. "
+                "Pass Polynomial.from_coefficients(..., fixed=True)."
+            )
+
+    @classmethod
+    def from_coefficients(
+        cls,
+        coefficients: ArrayLike,
+        *,
+        constraint: Literal["eigenvalues", "interval"] | None = "eigenvalues",
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = True,
+        upper: float = 1.0,
+        fixed: bool = False,
+    ) -> Polynomial:
+        """Polynomial with given coefficients ``beta_0, beta_1, ...`` of the powers of ``lambda``."""
+        beta = as_real_array(coefficients, "coefficients", ("degree + 1",))
+        if beta.size == 0:
+            raise ValueError("coefficients must hold at least one number; got none. Pass [1.0] for a constant one.")
+        series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
+        given = _padded(series.coef, beta.size)
+        return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
+
+    def members(self) -> tuple[Polynomial, ...]:
+        if self.degree != "auto":
+            return (self,)
+        return tuple(dataclasses.replace(self, degree=degree) for degree in AUTO_DEGREES)
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
+        return np.array(_padded(self._series.convert(kind=PowerSeries).coef, self._coefficients.size))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._coefficients.size))
+
+    @property
+    def theta(self) -> Array:
+        return np.empty(0) if self.fixed else self._coefficients.copy()
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        if self.fixed:
+            return self
+        return dataclasses.replace(self, chebyshev=tuple(np.asarray(theta, dtype=float).tolist()))
+
+    def scaled_by(self, factor: float) -> Self:
+        if self.chebyshev is None:
+            return self
+        return dataclasses.replace(self, chebyshev=tuple((self._coefficients * factor).tolist()))
+
+    def theta_units(self, variance: float) -> Array:
+        return np.full(self.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        if self.upper == spectrum.upper:
+            return self
+        given = self.chebyshev
+        if given is not None:
+            given = _padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, len(given))
+        return dataclasses.replace(self, chebyshev=given, upper=spectrum.upper)
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        if self.fixed:
+            return [np.empty(0)]
+        constant = np.zeros(self._coefficients.size)
+        constant[0] = np.sqrt(SIGNAL_SHARE * variance)
+        return [*self.given_starts(), constant]
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
+        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
+        penalty = 0.5 * float(weights @ theta**2)
+        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
+        design = self.design(spectrum.eigenvalues)[:, : theta.size]
+        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
+        crossed = np.multiply.outer(weights * theta, slope)
+        precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
+        return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)
+
+    def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
+        if not self.scaled and spectrum.upper > self.upper * (1 + UPPER_ROUNDING):
+            raise ValueError(
+                f"graph must have no frequency above {self.upper:g}, where the filter was learnt; got "
+                f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
+            )
+        values = self.response(self.extrema())
+        if np.min(values) >= -NEGATIVE_ROUNDING * np.max(np.abs(values)):
+            return self
+        if learnt_on is None or self.fixed:
+            raise ValueError(
+                f"constraint must be 'interval' to transfer a polynomial that is negative on a part of the interval; "
+                f"got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
+            )
+        return self.nearest_positive(learnt_on)
+
+    def nearest_positive(self, spectrum: Spectrum) -> Self:
+        """The polynomial of this degree that is nowhere negative, nearest in mean square over the frequencies.
+
+        It is ``min ||R (c' - c)||`` over coefficients with ``design(t) c' >= 0`` on a grid, a least-distance problem,
+        which non-negative least squares solve (Lawson and Hanson, 1974, chapter 23). Points where the answer is
+        smallest join the grid, and a lift by rounding is left to the end.
+        """
+        peak = np.max(np.abs(self.response(self.extrema())))
+        coefficients, n_terms = self._coefficients / peak, self._coefficients.size
+        design = self.design(spectrum.eigenvalues)
+        metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.n_nodes)) @ design
+        # few frequencies do not determine a polynomial: then it moves as little as it can
+        root = np.linalg.cholesky(metric + SMALLEST_METRIC * np.eye(n_terms)).T
+        points = self.upper * (1 - np.cos(np.linspace(0, np.pi, GRID_PER_TERM * n_terms))) / 2
+        near, last = self.with_theta(coefficients), np.eye(n_terms + 1)[-1]
+        for _ in range(N_EXCHANGES):
+            points = np.union1d(points, near.extrema())
+            grid = self.design(points)
+            stacked = np.vstack([np.linalg.solve(root.T, grid.T), -(grid @ coefficients)])
+            left = stacked @ nnls(stacked, last)[0] - last
+            near = self.with_theta(coefficients + np.linalg.solve(root, -left[:-1] / left[-1]))
+        lift = max(-float(np.min(near.response(near.extrema()))), 0.0)
+        return self.with_theta(peak * (np.array(near.chebyshev) + lift * np.eye(n_terms)[0]))
+
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
+        if self.constraint is None or self.fixed:
+            return ()
+        has_points = self.constraint == "eigenvalues" and spectrum.has_eigenvectors
+        points = spectrum.eigenvalues if has_points else np.empty(0)
+        if coarse:
+            spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
+            middles = (points[1:] + points[:-1]) / 2
+            points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
+        elif not has_points:
+            points = self.extrema()
+        return (Positivity(points, self.design(points), np.eye(self.theta.size)[0]),)
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        if self.fixed:
+            return (self,)
+        unlearnt = dataclasses.replace(self, chebyshev=None)
+        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._coefficients.size - 1)]
+        return (*lower, self)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        return np.array(_padded(simpler.theta, self._coefficients.size))
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        is_guided = self.constraint is None and not self.fixed  # many more local maxima: a constrained one starts well
+        return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
+
+    def given_starts(self) -> tuple[Array, ...]:
+        return () if self.fixed or self.chebyshev is None else (self._coefficients,)
+
+    def with_powers(self, coefficients: Array) -> Self | None:
+        if self.fixed:
+            return None
+        powers = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0])
+        return self.with_theta(_padded(powers.convert(kind=Chebyshev, domain=[0.0, 1.0]).coef, coefficients.size))
+
+    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
+        return None if self.fixed else self.design(eigenvalues)
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return not self.fixed
+
+    @property
+    def label(self) -> str:
+        return f"Polynomial({self.degree!r})"
+
+    def design(self, eigenvalues: ArrayLike) -> Array:
+        """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
+        points, n_terms = np.asarray(eigenvalues, dtype=float), self._coefficients.size
+        return _design(points.tobytes(), n_terms - 1, self.upper).reshape(*points.shape, n_terms)
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        return np.asarray(self.design(eigenvalues) @ self._coefficients)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        return np.square(self.design(eigenvalues) @ self._coefficients)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        design = self.design(eigenvalues)
+        return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
+
+    def extrema(self) -> Array:
+        """Points of ``[0, upper]`` where the filter can be smallest or largest: its ends and stationary points."""
+        ends = np.array([0.0, self.upper])
+        if self._coefficients.size < 3:
+            return ends
+        slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
+        roots = np.asarray(slope.roots() if slope.degree() > 0 else [])
+        real = roots[np.abs(roots.imag) < 1e-6 * self.upper].real
+        return np.union1d(ends, np.clip(real, 0.0, self.upper))
+
+    def rescaled(self) -> Self:
+        """The filter divided by its maximum over the interval, ``g / c``, as the paper compares filters."""
+        peak = float(np.max(self.response(self.extrema())))
+        if peak <= 0:
+            raise ValueError(
+                f"the filter must be positive somewhere to be rescaled; got a maximum of {peak:.3g}. "
+                "Learn it with a constraint, or change its sign."
+            )
+        return self.scaled_by(1 / peak)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        if self.degree == "auto":
+            raise ValueError(
+                "degree must be an integer to evaluate a polynomial; got 'auto'. "
+                "Fit a GraphGPRegressor, which stacks several degrees, or choose one of them."
+            )
+        return frozen(np.eye(self.degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev))
+
+    @property
+    def _series(self) -> Chebyshev:
+        return Chebyshev(self._coefficients, domain=[0.0, self.upper])
+
+
+@lru_cache(maxsize=32)  # learning asks for those of one spectrum at every step
+def _design(points: bytes, degree: int, upper: float) -> Array:
+    return frozen(np.asarray(chebvander(2 * np.frombuffer(points) / upper - 1, degree), dtype=float))
+
+
+def _padded(coefficients: NDArray[Any], size: int) -> tuple[float, ...]:
+    """Coefficients with zeros for those of higher orders, which conversions leave out."""
+    return (*coefficients.tolist(), *[0.0] * (size - coefficients.size))

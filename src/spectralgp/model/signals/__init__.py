@@ -1,0 +1,15 @@
+"""Signals on the nodes of a graph, with or without holes."""
+
+from spectralgp.model.signals.core import Center, Scale, Signals, Units
+from spectralgp.model.signals.levels import can_place
+from spectralgp.model.signals.reading import (
+    CompleteState,
+    IncompleteState,
+    ReadAs,
+    as_training,
+    expected_signals,
+    no_signals,
+    read_in,
+    read_signals,
+    state_of,
+)

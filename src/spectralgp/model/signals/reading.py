@@ -1,0 +1,346 @@
+"""Reading signals: their centre and spread, found block by block, and whether there are holes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, Indices, as_training_signals
+from spectralgp._basics.extras import require
+from spectralgp._basics.saved import UNSAVED, NotNegative, StoredAs, axes, gt
+from spectralgp.graphs import GraphBase
+from spectralgp.model.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
+from spectralgp.model.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
+
+BLOCK = 2**22  # values read at a time
+LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers
+ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
+
+
+def read_signals(
+    source: Any,
+    center: Center = None,
+    scale: Scale = None,
+    *,
+    keep_source: bool = False,
+    graph: GraphBase | None = None,
+    reach: float | None = None,
+) -> Signals:
+    """Signals from an array or a file, whose centre and spread are found block by block.
+
+    Parameters
+    ----------
+    source : array or file of shape (n_signals, n_nodes)
+        Anything with a shape and a dtype that can be sliced. NaN stands for what was not observed.
+    center : {"global", "node"} or None, default=None
+        Subtract the mean of all values, or each node's own, or nothing.
+    scale : {"global", "node"} or None, default=None
+        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one as far as
+        the variances of all nodes ask for it, by empirical Bayes.
+    keep_source : bool, default=False
+        Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
+        on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
+        and scaled copy is kept in memory, in double precision, as signals with holes always are.
+    graph : Graph, optional
+        Where some node was never observed, its own centre and scale are those that the others of a graph of up to
+        2,000 nodes make likely, equation (23b), and its centre has a variance; else they are those of all nodes.
+    reach : float, optional
+        Size of the largest value that is not refused; 1e140 if not given, 1e70 without `scale`.
+
+    Returns
+    -------
+    Signals
+        Where not all values were observed, centre and scales are those of what was.
+
+    Raises
+    ------
+    ValueError
+        If a value is infinite, or too large or too small to be squared (without `scale`, squared twice), or none was
+        observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signals = read_signals(np.array([[1.0, 2.0], [3.0, 6.0]]), center="node")
+    >>> signals.values.tolist(), signals.units.offset.tolist()
+    ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
+    """
+    n_signals, n_nodes = source.shape
+    reach, how = reach or (LARGEST_UNSCALED if scale is None else LARGEST), ReadAs(center, scale, graph)
+    mean, largest, means, variances = _first_look(source, "node" in (center, scale), reach)
+    if np.isnan(mean):
+        if is_dask_array(source):
+            raise ValueError(
+                "Y must be complete where it is a Dask array; got NaN. Fill in what was not observed, drop the signals "
+                "with holes, or pass an array in memory with a Graph."
+            )
+        precision = "float32" if "float32" in str(source.dtype) else "float64"
+        return _read_incomplete(np.asarray(on_host(source[:, :]), dtype=float), largest, how, precision)
+    relative: Any = None
+    if scale == "node":
+        varies = float(np.mean(variances)) > ROUNDING**2
+        scales = relative_scales(variances if varies else np.zeros(n_nodes), np.full(n_nodes, n_signals))
+        relative = array_namespace(means).asarray(scales, device=device(means))
+    reference: Any = means if center == "node" else mean
+    if relative is not None and center is None:
+        reference = 0.0
+    if keep_source:
+        gram, factor = np.zeros((n_signals + 1, n_signals + 1)), 1.0 if relative is None else 1 / relative
+        for squares, sums in _of_each(source, _gram, reference, factor, size=largest):
+            gram[:-1, :-1] += squares
+            gram[:-1, -1] += sums
+        gram[-1, :-1] = gram[:-1, -1]
+        gram[-1, -1] = n_nodes
+        total = float(np.trace(gram[:-1, :-1]))
+    else:
+        values = np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))
+        shrunk = values / (largest if relative is None else largest * relative)
+        total = float(np.vdot(shrunk, shrunk))
+    spread = float(np.sqrt(total / (n_signals * n_nodes)))
+    divisor = 1.0 if scale is None else largest * (spread if spread > ROUNDING else 1.0)
+    level = np.zeros(n_signals + 1)
+    level[-1] = -mean / divisor if center is None and relative is None else 0.0
+    units = Units(reference, divisor, relative)
+    rounding = ROUNDING * largest / divisor
+    if keep_source:
+        factors = np.append(np.full(n_signals, largest / divisor), 1.0)
+        gram *= np.multiply.outer(factors, factors)
+        store = Store(_owned(source), units, rounding, reference, units.divisor, gram)
+    else:
+        store = Store(values / units.divisor, units, rounding)
+    if relative is None:
+        return Signals(store, center, level=level)
+    # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
+    return Signals(store, level=level) if keep_source else Signals(store, center, how, level=level)
+
+
+def _gram(block: Any, reference: Any, factor: Any, *, size: float) -> tuple[Array, Array]:
+    """Products of the rows of a block, centred and scaled, with each other, and with ones."""
+    rows = (block - reference) / size * factor
+    return np.asarray(on_host(rows @ rows.T)), np.asarray(on_host(array_namespace(rows).sum(rows, axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class ReadAs:
+    """How some of the signals are read anew: what is subtracted and divided by, and the graph they are on."""
+
+    center: Center
+    scale: Scale
+    graph: Annotated[GraphBase | None, UNSAVED] = None
+
+    def __call__(self, values: Array, units: Units | None = None) -> Signals:
+        """Values with a centre and scales of their own, or in units that are known."""
+        if units is not None:
+            return read_in(units, values)
+        return read_signals(values, self.center, self.scale, graph=self.graph)
+
+
+def read_in(units: Units, values: Array, center: Center = None) -> Signals:
+    """Signals as they came in, in units that are known; `center` says where their offset is from."""
+    return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units, center)
+
+
+def expected_signals(mean: Array, deviations: Array) -> Signals:
+    """Signals that are known by their mean and deviations alone, whose outer products add up to their covariance."""
+    return Signals(Store(mean, Units(), 0.0), deviations=deviations)
+
+
+def no_signals(n_nodes: int, units: Units) -> Signals:
+    """Signals of which there are none yet, in units that are known."""
+    return Signals(Store(np.empty((0, n_nodes)), units, 0.0))
+
+
+def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str) -> Signals:
+    """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
+    center, scale, seen = how.center, how.scale, np.isfinite(values)
+    counts = seen.sum(axis=0)
+    known = counts > 0
+    mean = float(np.mean(values[seen] / largest)) * largest
+    means = np.where(known, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
+    squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
+    common, relative, offset_variance = float(np.sum(squares) / np.sum(counts)), None, None
+    graph = how.graph if can_place(how.graph) and not np.all(counts) else None
+    scales = np.ones(counts.size)
+    if common > ROUNDING**2 and (scale == "node" or graph is not None):
+        scales = relative_scales(squares / np.maximum(counts, 1), counts)
+        relative = scales if scale == "node" else None
+    if graph is not None:
+        if center == "node":
+            errors = common * scales**2 / np.maximum(counts, 1)
+            found, variances = at_unseen(graph, means / largest, errors, known)
+            means, offset_variance = np.where(known, means, found * largest), variances * largest**2
+        if relative is not None:
+            logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
+            relative = np.where(known, relative, np.exp(logs))
+    offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
+    about = mean if center is None and relative is None else offset  # as complete signals are
+    centred = (values - about) / (largest if relative is None else largest * relative)
+    spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
+    divisor = 1.0 if scale is None else largest * (spread if spread > ROUNDING else 1.0)
+    units = Units(offset, divisor, relative, offset_variance)
+    return IncompleteState(units.apply(values), units, center == "node", how, precision).signals
+
+
+def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
+    """Signals of a stated shape, from an array as it is or from `read_signals`; another shape is refused."""
+    if not isinstance(signals, Signals):
+        return read_signals(as_training_signals(signals, n_signals, n_nodes))
+    if signals.shape != (n_signals, n_nodes):
+        raise ValueError(
+            f"signals must have shape (n_signals, n_nodes) with n_signals = {n_signals} and n_nodes = {n_nodes}; got "
+            f"{signals.shape}. Rows are signals, one for each input."
+        )
+    return signals
+
+
+def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any, Any]:
+    """Mean of all values, NaN if one is none, and largest size of one (or one); if they are wanted, the nodes' means.
+
+    With these come the nodes' variances, in units of that size, on the host.
+    """
+    looks = _of_each(source, _look, by_node=by_node)
+    sizes, counts, extremes, block_means, node_means, node_variances = zip(*looks, strict=True)
+    n_observed, largest = sum(counts), max(extremes)
+    if np.isinf(largest):
+        raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
+    if n_observed == 0:
+        raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
+    if not (largest == 0 or 1 / reach <= largest <= reach):
+        unscaled = reach < LARGEST
+        raise ValueError(
+            f"Y must hold values between {1 / reach:g} and {reach:g} in size{' where scale=None' if unscaled else ''}, "
+            f"whose squares are still numbers; got {largest:.3g} for the largest. "
+            f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
+        )
+    largest = largest or 1.0
+    if n_observed < sum(sizes):
+        return np.nan, largest, None, None
+    mean, count = 0.0, 0
+    for size, own in zip(sizes, block_means, strict=True):
+        mean += (own - mean) * size / (count + size)
+        count += size
+    if not by_node:
+        return mean, largest, None, None
+    pairs = zip(node_variances, extremes, strict=True)
+    variances = [np.asarray(on_host(own)) * (size / largest) ** 2 for own, size in pairs]
+    return mean, largest, array_namespace(node_means[0]).concat(node_means), np.concatenate(variances)
+
+
+def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, Any]:
+    """Number of values and of observed ones, the largest size of one, their mean, and the nodes' means and variances.
+
+    The variances are in units of the largest size.
+    """
+    xp = array_namespace(block)
+    seen = ~xp.isnan(block)
+    size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
+    largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
+    if n_observed < size or largest > LARGEST:
+        return size, n_observed, largest, np.nan, None, None
+    mean = float(xp.mean(block))
+    if not by_node:
+        return size, n_observed, largest, mean, None, None
+    means = xp.mean(block, axis=0)
+    return size, n_observed, largest, mean, means, xp.mean(((block - means) / (largest or 1.0)) ** 2, axis=0)
+
+
+def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
+    """What a function finds in every block of signals, in the order of the nodes.
+
+    Blocks are float64 arrays of the source's own library, or NumPy's; chunks of a Dask array are looked at where they
+    are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
+    """
+    lazy, n_nodes = is_dask_array(source), source.shape[1]
+    width = max(1, BLOCK // source.shape[0])
+    stops = np.cumsum([0, *source.chunks[1]]).tolist() if lazy else [*range(0, n_nodes, width), n_nodes]
+    parts = [slice(*ends) for ends in pairwise(stops)]
+    own = [[values if np.ndim(values) == 0 else values[part] for values in by_node] for part in parts]
+    if lazy:
+        dask: Any = require("dask", "dask", "to read Dask arrays")
+        chunks = source.astype(np.float64).rechunk({0: -1}).to_delayed().ravel()
+        work = dask.delayed(function, pure=False)
+        return list(dask.compute(*(work(one, *values, **settings) for one, values in zip(chunks, own, strict=True))))
+    found = []
+    for part, values in zip(parts, own, strict=True):
+        block = source[:, part] if is_array_api_obj(source) else np.asarray(source[:, part])
+        xp = array_namespace(block)
+        found.append(function(xp.astype(block, xp.float64), *values, **settings))
+    return found
+
+
+def _owned(source: Any) -> Any:
+    """A copy of an array in memory, which its owner may change; a file, or what is not computed yet, as it is."""
+    if not is_array_api_obj(source) or isinstance(source, np.memmap) or is_dask_array(source):
+        return source
+    return array_namespace(source).asarray(source, copy=True)
+
+
+# --------------------------------------------------------------------------------------------------- for model files
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteState:
+    """What signals without holes are made of, on the host: the fields of `Store`, and the parameters of `Signals`."""
+
+    source: Annotated[Any, axes("_stored", "n_nodes", kinds="fiu")]
+    offset: Annotated[Any, axes("n_nodes", or_number=True)]
+    divisor: Annotated[Any, axes("n_nodes", or_number=True), gt(0)]
+    units: Units
+    gram: Annotated[Array, axes("_and_ones", "_and_ones")] | None  # None where signals are in memory
+    rounding: NotNegative
+    rows: Annotated[Indices, axes("n_signals")]
+    level: Annotated[Array, axes("_and_ones")]
+    recentres: Center
+    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
+
+    @property
+    def signals(self) -> Signals:
+        """The signals."""
+        store = Store(self.source, self.units, self.rounding, self.offset, self.divisor, self.gram)
+        return Signals(store, self.recentres, self.read_as, rows=self.rows, level=self.level)
+
+
+@dataclass(frozen=True, eq=False)
+class IncompleteState:
+    """What signals with holes are made of."""
+
+    # centred and scaled; NaN where nothing was observed
+    values: Annotated[Array, axes("n_signals", "n_nodes", allows_nan=True)]
+    units: Units
+    is_centred_by_node: bool
+    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
+    # that the signals came in, which operators on a large graph follow
+    precision: Annotated[str, StoredAs(Literal["float32", "float64"])]
+
+    @property
+    def signals(self) -> Signals:
+        """The signals."""
+        observed = np.isfinite(self.values)
+        rounding = ROUNDING * float(np.max(np.abs(self.values), where=observed, initial=0.0))
+        store = Store(self.values, self.units, rounding, prototype=np.empty((0, 0), dtype=self.precision))
+        return Signals(store, "node" if self.is_centred_by_node else None, self.read_as, observed=observed)
+
+
+def state_of(signals: Signals) -> CompleteState | IncompleteState:
+    """What signals are made of; files and arrays on devices are read into memory."""
+    store, read_as = signals._store, signals._read
+
+    def hosted(value: Any) -> Any:
+        return value if np.ndim(value) == 0 else on_host(value)
+
+    kept = store.units if signals.is_complete else signals.units
+    relative = None if kept.relative is None else on_host(kept.relative)
+    units = replace(kept, offset=hosted(kept.offset), relative=relative)
+    if not signals.is_complete:
+        precision = np.dtype(signals.like.dtype).name
+        return IncompleteState(signals.values, units, signals.centred_by == "node", read_as, precision)
+    source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
+    scaled_by = hosted(store.offset), hosted(store.divisor), units, store.products, store.rounding
+    return CompleteState(source, *scaled_by, signals._rows, signals._level, signals._recentres, read_as)

@@ -1,0 +1,15 @@
+"""Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, behind the same few verbs."""
+
+from spectralgp.model.spectra.base import (
+    Errors,
+    FilterBank,
+    Filters,
+    Modes,
+    OfEigenvalues,
+    SpectralData,
+    Spectrum,
+    SpectrumSettings,
+    modes_of,
+)
+from spectralgp.model.spectra.exact import Eigenpairs, Exact, ExactSpectrum, SpectralSignals, decompose, oblique
+from spectralgp.model.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes

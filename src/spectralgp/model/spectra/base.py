@@ -1,0 +1,292 @@
+"""What a model asks of a graph's spectrum, whether its eigenvalues are known one by one or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import Number
+from spectralgp.graphs import GraphBase, LaplacianKind
+from spectralgp.model.signals import Signals
+
+OfEigenvalues = Callable[[Array], Array]  # functions, from shape (n_eigenvalues,) to (n_functions, n_eigenvalues)
+NEGATIVE_ROUNDING = 1e-8  # of the largest eigenvalue: below zero by less than this is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Non-negative eigenvalues and orthonormal eigenvectors (in columns) of a covariance. Made by `modes_of`."""
+
+    values: Array
+    vectors: Array
+    smallest: float = 0.0  # eigenvalue as it was found; where it is negative, zero stands for it among the values
+
+    def require_definite(self, name: str) -> Self:
+        """The modes themselves; a ValueError if an eigenvalue is negative by more than rounding."""
+        largest = float(np.max(self.values, initial=0.0))
+        if self.smallest < -NEGATIVE_ROUNDING * max(largest, abs(self.smallest)):
+            raise ValueError(
+                f"{name} must be positive semi-definite; got smallest eigenvalue {self.smallest:.3g} and largest "
+                f"{largest:.3g}. Check that the kernel is a valid covariance and that the matrix is symmetric."
+            )
+        return self
+
+
+def modes_of(covariance: Array) -> Modes:
+    """Eigendecomposition of a covariance matrix; zero stands for negative eigenvalues, of which `smallest` tells."""
+    if covariance.shape[0] == 0:
+        return Modes(np.empty(0), np.empty((0, 0)))
+    values, vectors = eigh(covariance, check_finite=False, driver="evd")
+    return Modes(np.maximum(values, 0.0), vectors, float(values[0]))
+
+
+class Filters(ABC):
+    """Filters that turn some signals into others: at each eigenvalue, a matrix."""
+
+    tolerance: float = 0.0  # of terms that a series may leave out, relative to the largest; no more than needed if zero
+
+    @abstractmethod
+    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
+        """Filtered signals; all signals are given by their Fourier coefficients in rows."""
+
+    @abstractmethod
+    def matrices(self, eigenvalues: Array) -> Array:
+        """The matrix at each eigenvalue, shape (n_out, n_in, n_eigenvalues)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilterBank(Filters):
+    """Filters with the matrix ``diag(after) combination diag(before) + diag(beside) combination``."""
+
+    before: OfEigenvalues  # one filter per signal, or one for all; so are `after` and `beside`
+    combination: Array  # shape (n_out, n_in)
+    after: OfEigenvalues | None = None
+    tolerance: float = 0.0
+    beside: OfEigenvalues | None = None
+
+    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
+        filtered: Array = self.combination @ (self.before(eigenvalues) * coefficients)
+        if self.after is not None:
+            filtered = self.after(eigenvalues) * filtered
+        if self.beside is not None:
+            filtered = filtered + self.beside(eigenvalues) * (self.combination @ coefficients)
+        return filtered
+
+    def matrices(self, eigenvalues: Array) -> Array:
+        matrices = self.combination[:, :, None] * self.before(eigenvalues)
+        if self.after is not None:
+            matrices = matrices * self.after(eigenvalues)[:, None, :]
+        if self.beside is not None:
+            matrices = matrices + self.combination[:, :, None] * self.beside(eigenvalues)[:, None, :]
+        return matrices
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How wrong a log likelihood may be, in nats."""
+
+    truncation: Number = 0.0  # a bound
+    rounding: Number = 0.0  # an estimate, where signals are in single precision
+    probes: Number = 0.0  # standard error by random probes
+    limit: Number = float("inf")  # truncation error that the settings of the spectrum allow
+
+    @property
+    def is_tolerable(self) -> bool:
+        """Whether the truncation error is within its limit."""
+        return self.truncation <= self.limit
+
+
+class SpectralData(ABC):
+    """Signals as the likelihood reads them: one row per signal or combination of signals, one column per frequency."""
+
+    @property
+    @abstractmethod
+    def multiplicities(self) -> Array:
+        """How many eigenvalues each frequency stands for, shape (n_frequencies,)."""
+
+    @property
+    @abstractmethod
+    def n_observations(self) -> int:
+        """Number of observed values, signals times nodes."""
+
+    @property
+    @abstractmethod
+    def energies(self) -> Array:
+        """Energy of each row at each frequency, shape (n_rows, n_frequencies)."""
+
+    @abstractmethod
+    def rotate(self, vectors: Array) -> SpectralData:
+        """Combinations of the rows, one for each column of `vectors`: signals in the eigenbasis of the inputs."""
+
+    @abstractmethod
+    def gram(self, scales: Array) -> Array:
+        """Products of the rows, scaled at each frequency, summed over frequencies, shape (n_rows, n_rows)."""
+
+    @abstractmethod
+    def node_gram(self, scales: Array) -> Array:
+        """Products of the frequencies after each row was scaled at each of them: (n_frequencies, n_frequencies)."""
+
+    @property
+    @abstractmethod
+    def carried_energies(self) -> tuple[Array, Array]:
+        """Where signals stand above what they carry over: energies of the latter, and products of the two."""
+
+    @abstractmethod
+    def without_carried(self, response: Array) -> SpectralData:
+        """The upper half of the rows less the lower half through a filter, given by its values at the frequencies."""
+
+    @abstractmethod
+    def quadratics(self, factors: Array) -> Array:
+        """Squares of ``L_j^-1 y_j`` summed over frequencies, per row, with lower Cholesky factors ``L_j`` given."""
+
+
+class SpectrumSettings(ABC):
+    """How the spectrum of a graph is found, and what can be asked of signals and models on such a spectrum."""
+
+    tolerance: float  # largest relative error of the log marginal likelihood by truncation; zero if there is none
+    reads_into_memory: ClassVar[bool]  # signals, in double precision, rather than leaving them where they are
+    needs_passes: ClassVar[bool]  # over the graph, to predict: fits share them, and compare fewer models and values
+    has_node_covariances: ClassVar[bool]  # written out, nodes by nodes, as shrinkage and exact completions need them
+    needs_whole_graph: ClassVar[bool]  # in memory, and not in partitions
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def of(
+        self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
+    ) -> Spectrum:
+        """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); remembered on the graph."""
+
+    @abstractmethod
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        prototype: Any,
+        found: object,
+        n_moments: int | None,
+    ) -> Spectrum:
+        """The spectrum with this `Spectrum.found` and `n_moments`, without computing; ValueError if there is none."""
+
+    def on(self, device: str | None) -> Self:
+        """The settings that compute on a device, where there is a choice; else on the host, always."""
+        return self
+
+    @abstractmethod
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        """Bytes that learning needs for signals of `item_size` bytes per value, what for, and what would need less."""
+
+
+class Spectrum(ABC):
+    """Frequencies of a graph, with the few verbs that learning and prediction ask of them.
+
+    Blocks of signals, which add and subtract, are Fourier coefficients in rows where eigenvectors are known, and
+    columns over the nodes where they are not.
+    """
+
+    graph: GraphBase
+    laplacian: LaplacianKind
+    scaled: bool
+    n_moments: int | None  # Chebyshev moments that it is made of; None where eigenvalues are known
+    has_eigenvectors: ClassVar[bool]  # and eigenvalues: blocks are then coefficients in rows, and may be stacked
+
+    @property
+    @abstractmethod
+    def found(self) -> object:
+        """What was computed of the graph, for `SpectrumSettings.restored`; None where nothing had to be."""
+
+    @property
+    @abstractmethod
+    def eigenvalues(self) -> Array:
+        """Graph frequencies, ascending, shape (n_frequencies,)."""
+
+    @property
+    @abstractmethod
+    def multiplicities(self) -> Array:
+        """How many eigenvalues of the graph each of these stands for, shape (n_frequencies,)."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes of the graph."""
+        return self.graph.n_nodes
+
+    @property
+    @abstractmethod
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
+
+    @property
+    def upper(self) -> float:
+        """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
+        if self.scaled:
+            return 1.0
+        return 2.0 if self.laplacian == "normalized" else self.largest_eigenvalue
+
+    def mean(self, values: Array) -> Array:
+        """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
+        return self.multiplicities @ values / self.n_nodes
+
+    @abstractmethod
+    def require_eigenvectors(self, message: str) -> Array:
+        """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the volume that the vectors span; zero where they are orthonormal."""
+        return 0.0
+
+    @abstractmethod
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
+        """Signals as the likelihood reads them, above what they carry over, of the same shape, if that is given."""
+
+    @abstractmethod
+    def read_block(self, block: Any) -> SpectralData:
+        """The signals of a block as the likelihood reads them."""
+
+    @abstractmethod
+    def load(self, signals: Any) -> Any:
+        """An array of signals (n_signals, n_nodes) as a block."""
+
+    @abstractmethod
+    def unload(self, block: Any) -> Any:
+        """The signals of a block, shape (n_signals, n_nodes)."""
+
+    @abstractmethod
+    def zeros(self, n_signals: int) -> Any:
+        """A block of signals that are zero."""
+
+    @abstractmethod
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        """A block of independent standard normal signals."""
+
+    @abstractmethod
+    def filtered(self, block: Any, filters: Filters) -> Any:
+        """The signals of a block through filters."""
+
+    @abstractmethod
+    def combined(self, block: Any, matrix: Array) -> Any:
+        """Combinations of the signals of a block, one for each row of `matrix`."""
+
+    @abstractmethod
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+
+    @abstractmethod
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """Diagonals of functions of the Laplacian (n_functions, n_nodes), and their standard errors (n_functions,)."""
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        """How wrong the log likelihood of data may be, given ``D`` of equation (5) as a function of the eigenvalue."""
+        return Errors()
+
+    def refined(self) -> Spectrum | None:
+        """A finer spectrum, or None where there is none."""
+        return None

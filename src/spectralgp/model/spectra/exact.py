@@ -1,0 +1,370 @@
+"""The exact spectrum of a graph: frequencies, the graph Fourier transform and filtering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigh
+
+from spectralgp._basics.arrays import few_threads, times_matrix, without_caches
+from spectralgp._basics.checks import Array, Indices, as_option, as_signals
+from spectralgp._basics.saved import axes
+from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
+from spectralgp.graphs.weights import frozen
+from spectralgp.model.signals import Signals
+from spectralgp.model.spectra.base import Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralSignals(SpectralData):
+    """Signals in the graph Fourier domain: ``Y V``, or ``Z = U^T Y V`` of equation (5), shape (n_rows, n_nodes)."""
+
+    coefficients: Array
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        return np.ones(self.coefficients.shape[1])
+
+    @property
+    def n_observations(self) -> int:
+        return int(self.coefficients.size)
+
+    @cached_property
+    def energies(self) -> Array:
+        return np.square(self.coefficients)
+
+    def rotate(self, vectors: Array) -> SpectralSignals:
+        return SpectralSignals(vectors.T @ self.coefficients)
+
+    def gram(self, scales: Array) -> Array:
+        scaled = self.coefficients * scales
+        return scaled @ scaled.T
+
+    def node_gram(self, scales: Array) -> Array:
+        scaled = self.coefficients * scales
+        return scaled.T @ scaled
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        signals, carried = np.split(self.coefficients, 2)
+        return np.square(carried), carried * signals
+
+    def without_carried(self, response: Array) -> SpectralSignals:
+        signals, carried = np.split(self.coefficients, 2)
+        return SpectralSignals(signals - response * carried)
+
+    def quadratics(self, factors: Array) -> Array:
+        return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Covariance of signals as a sum of outer products of deviations (n_deviations, n_signals, n_nodes)."""
+
+    deviations: Array  # Fourier coefficients
+
+    @cached_property
+    def matrices(self) -> Array | None:
+        """Covariance at each frequency, (n_nodes, n_signals, n_signals), where that is smaller than the deviations."""
+        n_deviations, n_signals, _ = self.deviations.shape
+        if n_deviations <= n_signals:
+            return None
+        across = np.ascontiguousarray(self.deviations.transpose(2, 1, 0))
+        return across @ across.transpose(0, 2, 1)
+
+    def energies(self, vectors: Array) -> Array:
+        """Expected energies of combinations, one for each column of `vectors`, shape (n_rows, n_nodes)."""
+        if self.matrices is None:
+            return np.sum(np.square(vectors.T @ self.deviations), axis=0)
+        return np.sum((self.matrices @ vectors) * vectors, axis=1).T
+
+    def gram(self, vectors: Array, scales: Array) -> Array:
+        """Expected products of combinations, each scaled at each frequency, shape (n_rows, n_rows)."""
+        if self.matrices is None:
+            scaled = (vectors.T @ self.deviations) * scales
+            return np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
+        rotated = vectors.T @ self.matrices @ vectors
+        return np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedSignals(SpectralData):
+    """Signals with holes, known by their mean and spread: every square is an expected one."""
+
+    mean: SpectralSignals  # it may stand above what is carried over, which is known and has no spread
+    spread: Spread
+    vectors: Array  # combinations of the signals that the rows are, shape (n_signals, n_rows)
+
+    @property
+    def multiplicities(self) -> Array:
+        return self.mean.multiplicities
+
+    @property
+    def n_observations(self) -> int:
+        return self.mean.n_observations
+
+    @cached_property
+    def energies(self) -> Array:
+        return self.mean.energies + self.spread.energies(self.vectors)
+
+    def rotate(self, vectors: Array) -> ExpectedSignals:
+        n_signals = self.vectors.shape[1]
+        own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
+        return ExpectedSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
+
+    def gram(self, scales: Array) -> Array:
+        return self.mean.gram(scales) + self.spread.gram(self.vectors, scales)
+
+    def node_gram(self, scales: Array) -> Array:
+        deviations = ((self.vectors.T @ self.spread.deviations) * scales).reshape(-1, scales.shape[1])
+        return self.mean.node_gram(scales) + deviations.T @ deviations
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        return self.mean.carried_energies
+
+    def without_carried(self, response: Array) -> ExpectedSignals:
+        return ExpectedSignals(self.mean.without_carried(response), self.spread, self.vectors)
+
+    def quadratics(self, factors: Array) -> Array:
+        rotated = self.vectors.T @ self.spread.deviations
+        return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
+
+
+@dataclass(frozen=True)
+class Exact(SpectrumSettings):
+    """Settings of the exact spectrum, by an eigendecomposition: there are none.
+
+    Examples
+    --------
+    >>> from spectralgp import Exact, Graph
+    >>> Exact().of(Graph.from_edges([(0, 1), (1, 2)]))
+    ExactSpectrum(3 frequencies of the combinatorial Laplacian)
+    """
+
+    tolerance: ClassVar[float] = 0.0  # type: ignore[misc]
+    reads_into_memory = True
+    needs_passes = False
+    has_node_covariances = True
+    needs_whole_graph = True
+
+    def of(
+        self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
+    ) -> ExactSpectrum:
+        if not isinstance(graph, Graph):
+            condition, remedy = (
+                ("in memory to be decomposed", "Pass spectrum=Chebyshev(), which needs no eigenvectors.")
+                if isinstance(graph, GraphBase)
+                else ("a Graph", "Convert adjacencies, networkx graphs and others with as_graph first.")
+            )
+            raise TypeError(f"graph must be {condition}; got {type(graph).__name__}. {remedy}")
+        as_option(laplacian, "laplacian", LAPLACIANS)
+        if graph.n_edges == 0:
+            return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
+        key = ("eigenpairs", laplacian)
+        if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
+            dense: Any = graph.laplacian(laplacian).toarray()
+            with few_threads(graph.n_nodes):
+                eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
+            eigenvalues[: graph.n_components] = 0.0
+            graph._cache[key] = frozen(np.maximum(eigenvalues, 0.0)), frozen(eigenvectors)
+        return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
+
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        prototype: Any,
+        found: object,
+        n_moments: int | None,
+    ) -> ExactSpectrum:
+        if n_moments is not None:
+            raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
+        if isinstance(found, Eigenpairs):
+            if np.any(found.eigenvalues < 0) or np.any(np.diff(found.eigenvalues) < 0):
+                raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
+            graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (found.eigenvalues, found.eigenvectors)))
+        elif graph.n_edges:
+            raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
+        return self.of(graph, laplacian, scaled)
+
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
+        return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """Eigenvalues of a Laplacian, ascending and before scaling, and its eigenvectors in columns."""
+
+    eigenvalues: Annotated[Array, axes("n_nodes")]
+    eigenvectors: Annotated[Array, axes("n_nodes", "n_nodes")]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSpectrum(Spectrum):
+    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
+
+    Blocks are coordinates in rows. Other vectors ``B`` of the nodes, which `oblique` puts in place of the eigenvectors,
+    take signals there and back too: ``y = B x`` and ``x = B^-1 y``.
+    """
+
+    graph: GraphBase
+    laplacian: LaplacianKind
+    scaled: bool  # whether eigenvalues are divided by the largest, so that they lie in [0, 1] (equation (2))
+    frequencies: Array  # the eigenvalues before scaling, ascending
+    forward: Array | None = None  # the vectors in columns; None, as on a graph without edges: the nodes themselves
+    dual: Array | None = None  # ``B^-T``, where the vectors are not eigenvectors
+    n_moments: None = field(default=None, init=False)
+    has_eigenvectors = True
+
+    __getstate__ = without_caches
+
+    @property
+    def backward(self) -> Array | None:
+        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+        return self.forward if self.dual is None else self.dual
+
+    @property
+    def found(self) -> Eigenpairs | None:
+        return None if self.forward is None else Eigenpairs(self.frequencies, self.forward)
+
+    @cached_property
+    def eigenvectors(self) -> Array:
+        """In columns, in the order of `eigenvalues`."""
+        return self.require_eigenvectors("")
+
+    def require_eigenvectors(self, message: str) -> Array:
+        return np.eye(self.n_nodes) if self.forward is None else self.forward
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        return frozen(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        return np.ones(self.n_nodes)
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        return float(self.frequencies[-1]) or 1.0
+
+    @cached_property
+    def log_volume(self) -> float:
+        """``log |det B|``."""
+        return 0.0 if self.dual is None else -float(np.linalg.slogdet(self.dual)[1])
+
+    def coefficients(self, signals: Signals) -> Array:
+        """Coordinates of signals, shape (n_signals, n_nodes)."""
+        if self.dual is not None:
+            return signals.values @ self.dual
+        # which remembers them: eigenvectors are asked for again
+        return signals.values if self.forward is None else signals.transform(self.forward)
+
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
+        own = self.coefficients(signals)
+        mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
+        if signals.deviations is None:
+            return mean
+        return ExpectedSignals(mean, Spread(self.load(signals.deviations)), np.eye(len(own)))
+
+    def read_block(self, block: Array) -> SpectralSignals:
+        return SpectralSignals(block)
+
+    def load(self, signals: Any) -> Array:
+        return np.asarray(signals if self.backward is None else times_matrix(signals, self.backward))
+
+    def unload(self, block: Array) -> Array:
+        return block if self.forward is None else times_matrix(block, self.forward.T)
+
+    def zeros(self, n_signals: int) -> Array:
+        return np.zeros((n_signals, self.n_nodes))
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        return random_state.standard_normal((n_signals, self.n_nodes))
+
+    def filtered(self, block: Array, filters: Filters) -> Array:
+        return filters.apply(block, self.eigenvalues)
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        return matrix @ block
+
+    def stack(self, signals: list[Array]) -> Array:
+        return np.stack(signals)
+
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
+        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
+        values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
+        exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
+        return exact, np.zeros(values.shape[0])
+
+    def transform(self, signals: ArrayLike) -> Array:
+        """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""
+        return self.load(as_signals(signals, self.n_nodes))
+
+    def inverse(self, spectral_signals: ArrayLike) -> Array:
+        """Signals with the given graph Fourier coefficients; undoes `transform`."""
+        return self.unload(as_signals(spectral_signals, self.n_nodes, name="spectral_signals"))
+
+    def filter(self, signals: ArrayLike, response: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
+        """Filter signals, ``g(L) y = V diag(g(lambda)) V^T y``, by a function of the eigenvalues or its values there.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph, decompose
+        >>> spectrum = decompose(Graph.from_edges([(0, 1), (1, 2)]))
+        >>> spectrum.filter([1.0, 0.0, 0.0], lambda eigenvalues: eigenvalues).round(6)
+        array([ 1., -1.,  0.])
+        """
+        values = np.asarray(response(self.eigenvalues) if callable(response) else response, dtype=float)
+        if values.shape != (self.n_nodes,):
+            raise ValueError(
+                f"response must give one value for each of the {self.n_nodes} eigenvalues; got shape {values.shape}. "
+                "Pass a function of the eigenvalues, or its values at spectrum.eigenvalues."
+            )
+        return self.inverse(self.transform(signals) * values)
+
+    def __repr__(self) -> str:
+        scaled = "scaled " if self.scaled else ""
+        return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
+
+
+def oblique(spectrum: Spectrum, vectors: Array, dual: Array) -> ExactSpectrum:
+    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
+
+    Its eigenvalues are of no Laplacian: they number the vectors. `dual` is ``B^-T``.
+    """
+    numbers = frozen(np.arange(float(spectrum.n_nodes)))
+    return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual)
+
+
+def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
+    """Eigendecomposition of a graph's Laplacian, computed once for each graph and remembered on it.
+
+    Parameters
+    ----------
+    graph : Graph
+        Any graph; disconnected ones and isolated nodes are fine.
+    laplacian : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
+        ``D - W``, ``I - D^-1/2 W D^-1/2``, or the first of the weights ``D^-1/2 W D^-1/2``.
+    scaled : bool, default=False
+        Divide by the largest eigenvalue, so that the frequencies fill [0, 1].
+
+    Returns
+    -------
+    ExactSpectrum
+        With exactly one eigenvalue of zero per connected component, and none below.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph, decompose
+    >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
+    array([0., 1., 3.])
+    """
+    return Exact().of(graph, laplacian, scaled)

@@ -1,5 +1,0 @@
-"""Graphs as folders of partitions, never whole in memory."""
-
-from spectralgp.partitioned.graph import PartitionedGraph
-
-__all__ = ["PartitionedGraph"]

@@ -1,0 +1,30 @@
+"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills holes, predictions, forecasts.
+
+`plot_calibration` tells whether uncertainties are right. Every function draws on `ax`, the axes it is given, or makes a
+figure of its own, and returns the axes. A legend above the axes leaves a title room by ``ax.set_title(..., pad=26)``.
+`COLOURS` and `LINE_STYLES` are those that the curves take, in order.
+"""
+
+from spectralgp._basics.extras import require
+from spectralgp.show.plots.filters import plot_filter, plot_fourier
+from spectralgp.show.plots.forecasts import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
+from spectralgp.show.plots.predictions import plot_calibration, plot_filled, plot_prediction
+from spectralgp.show.plots.signals import plot_signal
+from spectralgp.show.plots.style import COLOURS, LINE_STYLES
+
+__all__ = [
+    "COLOURS",
+    "LINE_STYLES",
+    "plot_backtest",
+    "plot_calibration",
+    "plot_filled",
+    "plot_filter",
+    "plot_forecast",
+    "plot_forecast_map",
+    "plot_fourier",
+    "plot_prediction",
+    "plot_rates",
+    "plot_signal",
+]
+
+require("matplotlib", "plots", "to draw")

@@ -1,0 +1,311 @@
+"""Pictures of predictions: beside what was observed, where they fill holes, and whether their uncertainty is right."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.checks import Array, as_integer, as_real_array
+from spectralgp._basics.tables import as_table, frame_index, frame_names
+from spectralgp.scores import BAND_PROBABILITY, LEVELS, Calibration, calibration_of, interval_half_width, pit
+from spectralgp.show.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, *_, SKY = style.COLOURS  # the last is light enough for a grey band to show on it
+
+
+def plot_prediction(
+    observed: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    ax: Axes | None = None,
+    names: Sequence[str] | None = None,
+    positions: ArrayLike | None = None,
+    level: float = 0.9,
+    sort: bool = True,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+) -> Axes:
+    """Draw predictions with intervals, and what was observed, for the nodes of one signal or one node over time.
+
+    Observations outside their interval are marked by another colour and shape. The legend stands above the axes.
+
+    Parameters
+    ----------
+    observed, mean, std : array-like of shape (n_values,)
+        What was observed, what was predicted for it, and the standard deviation of that, noise included
+        (``predict(..., include_noise=True)``). Intervals have probability `level`.
+    names : sequence of str, optional
+        Of the nodes, written along the bottom: as many as fit.
+    positions : array-like of shape (n_values,), optional
+        Where the values stand on the horizontal axis: numbers such as years, or dates (NumPy's, pandas' or Python's,
+        shown in their own time zone). Draws a line with a band, unsorted.
+    sort : bool, default=True
+        Order nodes by their prediction.
+    xlabel, ylabel : str, optional
+        What the axes show; "" for nothing. If not given: the name of `positions` and of `observed`, where they are
+        pandas objects with one, else "node", "date" or "position", and "value".
+
+    Examples
+    --------
+    >>> from spectralgp.show.plots import plot_prediction
+    >>> ax = plot_prediction([0.0, 5.0], [0.1, 0.0], [1.0, 1.0], names=["a", "b"])
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['b', 'a']
+    """
+    values = as_real_array(observed, "observed", ("n_values",))
+    if values.size == 0:
+        raise ValueError("observed must hold at least one value; got none. Pass what was observed.")
+    size = {"n_values": values.size}
+    centres = as_real_array(mean, "mean", ("n_values",), sizes=size)
+    half_widths = interval_half_width(as_real_array(std, "std", ("n_values",), sizes=size), level)
+    if names is not None and len(names) != values.size:
+        raise ValueError(f"names must hold one name for each of the {values.size} values; got {len(names)}.")
+    along = None if positions is None else style.read_positions(positions, values.size)
+    ax, interval = style.axes(ax), style.interval_label(level)
+    low, high = centres - half_widths, centres + half_widths
+    if along is not None:
+        places = along.places
+        order = np.argsort(places, kind="stable")
+        ax.fill_between(places[order], low[order], high[order], color="0.8", linewidth=0, label=interval)
+        ax.plot(places[order], centres[order], color="0.35", label="predicted")
+    else:
+        order = np.argsort(centres, kind="stable") if sort else np.arange(values.size)
+        places = np.argsort(order, kind="stable").astype(float)
+        width = np.clip(style.size_in_points(ax)[0] / values.size, 1.0, 4.0)
+        ax.vlines(places, low, high, color="0.8", linewidth=width, label=interval)
+        ax.plot(places, centres, "_", color="0.25", markersize=7, markeredgewidth=1.6, label="predicted")
+    inside, marks = np.abs(values - centres) <= half_widths, style.mark_size(ax, values.size)
+    ax.plot(places[inside], values[inside], "o", color=BLUE, markersize=marks, label="observed")
+    if not inside.all():
+        look: dict[str, Any] = {"color": ORANGE, "markersize": 1.25 * marks, "label": "observed, outside"}
+        ax.plot(places[~inside], values[~inside], "D", **look)
+    ax.margins(x=0.02)
+    style.legend_above(ax)
+    shown = along.label if along is not None else "node, in order of prediction" if sort else "node"
+    if names is not None:
+        shown += style.write_names(ax, places[order], [str(names[index]) for index in order])
+    elif along is not None:
+        along.use(ax)
+    elif sort:
+        ax.set_xticks([])  # ranks would be taken for the nodes' numbers
+    else:
+        style.use_whole_numbers(ax)
+    ax.set_xlabel(shown if xlabel is None else xlabel)
+    ax.set_ylabel(style.name_of(observed, "value") if ylabel is None else ylabel)
+    return ax
+
+
+def plot_filled(
+    observed: ArrayLike,
+    completed: ArrayLike,
+    std: ArrayLike,
+    node: Hashable,
+    *,
+    ax: Axes | None = None,
+    names: Sequence[Hashable] | None = None,
+    positions: ArrayLike | None = None,
+    level: float = 0.9,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+) -> Axes:
+    """Draw one node over the signals: what was observed there, and what fills the holes, with intervals.
+
+    The line through what was observed is broken at each hole. The legend stands above the axes.
+
+    Parameters
+    ----------
+    observed : array-like or DataFrame of shape (n_signals, n_nodes)
+        What was observed; NaN (or masked) where nothing was.
+    completed, std : array-like or DataFrame of shape (n_signals, n_nodes)
+        What ``model.impute(X, observed)`` returns: the signals without holes, and the standard deviation, noise
+        included, of what fills them. They are read only where nothing was observed. Columns of tables are matched by
+        name.
+    node : int or name
+        Which node: the position of its column, or its name. An integer is always a position.
+    names : sequence of hashables of length n_nodes, optional
+        Of the nodes, in the order of the columns, such as ``graph.names``; those of a DataFrame if not given.
+    positions : array-like of shape (n_signals,), optional
+        Where the signals stand on the horizontal axis, as in `plot_prediction`. If not given, the index of a DataFrame,
+        written along the bottom if it holds neither numbers nor dates, else the numbers of the rows.
+    level, xlabel, ylabel
+        As in `plot_prediction`; the vertical axis shows the name or number of the node if not told otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp.show.plots import plot_filled
+    >>> observed = np.array([[1.0, 2.0], [1.5, np.nan], [2.0, 3.0]])
+    >>> completed = np.array([[1.0, 2.0], [1.5, 2.4], [2.0, 3.0]])
+    >>> std = np.where(np.isnan(observed), 0.2, 0.0)
+    >>> ax = plot_filled(observed, completed, std, "Bergen", names=["Oslo", "Bergen"])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()], ax.lines[1].get_xydata().tolist()
+    (['observed', 'filled in', '90% interval'], [[1.0, 2.4]])
+    """
+    observed = as_table(observed, "observed", names=names)
+    values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
+    n_signals, n_nodes = values.shape
+    if values.size == 0:
+        raise ValueError(f"observed must hold at least one value; got shape {values.shape}. Pass what was observed.")
+    known = frame_names(observed) if names is None else tuple(names)
+    if known is not None and len(known) != n_nodes:
+        raise ValueError(
+            f"names must hold one name for each of the {n_nodes} nodes; got {len(known)}. Pass those of the columns."
+        )
+    column, title = node_of(node, known, n_nodes)
+    series = values[:, column]
+    hole = np.isnan(series)
+    centres = _at_holes(completed, "completed", observed, column, hole)
+    spreads = _at_holes(std, "std", observed, column, hole)
+    if (spreads < 0).any():
+        raise ValueError(f"std must be at least 0; got {spreads.min()}. Pass what impute returns second.")
+    half_widths = interval_half_width(spreads, level)
+    along = _along(observed, positions, n_signals)
+    places = np.arange(float(n_signals)) if along is None else along.places
+    ax = style.axes(ax)
+    # marks small enough to leave each other room, and holes in the line to be seen
+    marks: dict[str, Any] = {"markersize": style.mark_size(ax, 6 * n_signals), "markeredgewidth": 0}
+    if not hole.all():
+        order = np.argsort(places, kind="stable")
+        ax.plot(places[order], series[order], "o-", color=BLUE, linewidth=0.8, label="observed", **marks)
+    if hole.any():
+        ax.plot(places[hole], centres, style.FILLED_MARKER, color=ORANGE, label="filled in", **marks)
+        low, high = centres - half_widths, centres + half_widths
+        width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
+        ax.vlines(places[hole], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level))
+    ax.margins(x=0.02)
+    style.legend_above(ax)
+    if along is not None:
+        along.use(ax)
+        shown = along.label
+    else:
+        index = frame_index(observed)
+        shown = style.name_of(index, "signal") + style.write_names(ax, places, [str(item) for item in index])
+    ax.set(xlabel=shown if xlabel is None else xlabel, ylabel=title if ylabel is None else ylabel)
+    return ax
+
+
+def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> tuple[int, str]:
+    """Position of a node, given by that or its name, and what to call it; integers are positions, as in a `Graph`."""
+    if isinstance(node, Integral) and not isinstance(node, bool):
+        place = as_integer(node, "node", 0, n_nodes - 1)
+        return place, f"node {place}" if names is None else str(names[place])
+    if names is None:
+        raise ValueError(
+            f"node must be a position where the nodes have no names; got {node!r}. Pass names=, such as graph.names."
+        )
+    if node not in names:
+        raise ValueError(
+            f"node must be one of the names; got {node!r}. The first of them are {list(names[:5])}; "
+            "a position will do too."
+        )
+    return names.index(node), str(node)
+
+
+def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> Array:
+    """Values of one column where nothing was observed, the column matched by name where both tables have names."""
+    wanted = frame_names(observed)
+    table = as_table(table, name, names=wanted)
+    sizes = dict(zip(("n_signals", "n_nodes"), np.shape(observed), strict=True))
+    values = as_real_array(table, name, tuple(sizes), sizes=sizes, allow_nan=True, remedy="Pass what impute returns.")
+    columns = frame_names(table)
+    if wanted is not None and columns is not None:
+        if wanted[column] not in columns:
+            raise ValueError(
+                f"{name} must have the columns of observed; got none called {wanted[column]!r}. "
+                "Pass what impute returns."
+            )
+        column = columns.index(wanted[column])
+    index, own = frame_index(observed), frame_index(table)
+    if index is not None and own is not None and not index.equals(own):
+        raise ValueError(
+            f"{name} must have the rows of observed; got other row labels, or another order. "
+            f"Pass {name}.loc[observed.index]."
+        )
+    filling: Array = values[hole, column]
+    if np.isnan(filling).any():
+        row = int(np.flatnonzero(hole)[np.isnan(filling)][0])
+        raise ValueError(
+            f"{name} must have a value wherever observed has none; got NaN in row {row} of column {column}. "
+            "Pass what impute returns."
+        )
+    return filling
+
+
+def _along(observed: Any, positions: Any, n_signals: int) -> style.Positions | None:
+    """Where the signals stand: as told, by the index of a table, else by number; None if the index is only names."""
+    if positions is not None:
+        return style.read_positions(positions, n_signals)
+    index = frame_index(observed)
+    try:
+        return style.read_positions(np.arange(n_signals) if index is None else index, n_signals, "signal")
+    except TypeError:  # neither numbers nor dates
+        return None
+
+
+def plot_calibration(
+    observed: ArrayLike, mean: ArrayLike, std: ArrayLike, *, axes: Sequence[Axes] | None = None, n_bins: int = 10
+) -> tuple[Axes, Axes]:
+    """Draw whether predicted uncertainties are right: a histogram of `scores.pit`, and `scores.coverage` by level.
+
+    The histogram is flat, and the coverage on the diagonal, if the predictions are calibrated. A hump, and a coverage
+    above the diagonal, belong to intervals that are too wide; a U, and a coverage below, to intervals that are too
+    narrow; a slope is a bias. The grey bands hold 90% of calibrated predictions whose values are independent. Values of
+    neighbouring nodes are not, so that theirs stray further.
+
+    `observed`, `mean` and `std` are as `scores.pit` takes them, with the same errors; NaN in `observed` is left out.
+    The histogram, of `n_bins` bars, and the coverage are drawn on the pair `axes`, or in a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp.show.plots import plot_calibration
+    >>> observed = np.random.default_rng(0).standard_normal((20, 30))
+    >>> histogram, coverage = plot_calibration(observed, np.zeros((20, 30)), np.ones((20, 30)))
+    >>> coverage.get_xlabel()
+    'probability of the interval'
+    """
+    transformed = pit(observed, mean, std)
+    n_bars = as_integer(n_bins, "n_bins", 2)
+    if axes is not None and len(axes) != 2:
+        raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
+    left, right = axes
+    found = calibration_of(transformed, n_bars)
+    _draw_histogram(left, found)
+    _draw_coverage(right, found)
+    return left, right
+
+
+def _draw_histogram(ax: Axes, found: Calibration) -> None:
+    density, edges, band = found.density, found.edges, found.density_band
+    ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=SKY, edgecolor="white", label="observed")
+    label = f"{BAND_PROBABILITY:.0%} of calibrated, if independent"
+    ax.axhspan(*band, color="0.3", alpha=0.3, linewidth=0, label=label)
+    ax.axhline(1, color="black", linestyle="--", linewidth=1.2, label="calibrated")
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * max(density.max(), band[1])))  # with room for the legend
+    ax.set(xlabel="predicted probability of a lower value (PIT)", ylabel="density of observed values")
+    ax.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
+
+
+def _draw_coverage(ax: Axes, found: Calibration) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    ax.fill_between(LEVELS, found.low, found.high, color="0.3", alpha=0.3, linewidth=0)
+    ax.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1.2)
+    label = f"observed ({found.covered_at(0.9):.0%} in 90% intervals)"
+    ax.plot(LEVELS, found.covered, color=BLUE, linewidth=2, label=label)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="share of observed values inside")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0))
+    ax.legend(loc="best", frameon=False, fontsize="small")

@@ -1,0 +1,493 @@
+"""The figures of a report, made with plotly; its script draws them in the page, by one of `TEMPLATES`.
+
+Colours are legible on white and on black; what has none takes the ink of the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+
+from spectralgp._basics.checks import Array
+from spectralgp._basics.colours import COLOURS
+from spectralgp._basics.extras import require
+from spectralgp.graphs import Graph
+from spectralgp.graphs.weights import heaviest_edges
+from spectralgp.scores import LEVELS, Calibration, interval_half_width
+from spectralgp.series.backtests import Backtest
+from spectralgp.show.report.numbers import Bands, Numbers, Predictions, deviation_band
+from spectralgp.show.report.series import SeriesNumbers, shares_inside
+from spectralgp.show.report.words import NAMES
+
+go = require("plotly.graph_objects", "report", "to write a report")
+make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
+
+MAX_NODES = 50_000  # drawn
+MAX_EDGES = 40_000  # drawn
+MAX_EDGES_UNASKED = 10_000  # drawn before they are asked for: with more the map is slow without a graphics card
+MAX_VALUES = 1_000_000  # on the map, counting observed values, predictions and deviations, of four bytes each
+MAX_POINTS = 3_000  # predictions against observed values, and marks drawn without WebGL
+N_WORST = 10  # nodes with the largest errors, in the table
+MAX_NAME = 80  # letters of a name in hover texts
+FAN = (0.9, 0.5)  # intervals of a node over the signals
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
+LEAST_POWER = 1e-4  # of the largest, down to which powers are drawn
+COLOUR_TAIL = 0.005  # share of the values beyond either end of the colours
+EMBEDDING_TOLERANCE = 1e-2  # of the eigenvalues by which nodes of a large graph without coordinates are placed
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few nodes, which have too few eigenvectors
+
+ORANGE, GREEN, PINK, SKY = COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[6]
+BLUE, GREY = "#1F88C8", "#808080"  # the blue is lighter than Okabe and Ito's, which is dim on black
+DASHES = ("solid", "dash", "dashdot", "dot")
+LINES = [
+    {"color": colour, "dash": dash, "width": 2.5}
+    for colour, dash in zip((BLUE, ORANGE, GREEN, PINK), DASHES, strict=True)
+]
+DIAGONAL = {"color": GREY, "dash": "dash", "width": 1.5}
+CALIBRATED = {"mode": "lines", "name": "calibrated", "hoverinfo": "skip", "line": DIAGONAL}
+FIELDS = {  # what nodes can be coloured by: in the choice, and on the colour bar
+    "observed": ("data", "observed"),
+    "mean": ("prediction", "predicted"),
+    "std": ("uncertainty", "standard deviation"),
+    "residual": ("residual", "observed - predicted"),
+}
+
+
+def _template(paper: str, ink: str, line: str, panel: str) -> dict[str, Any]:
+    lines = dict.fromkeys(("gridcolor", "linecolor", "zerolinecolor"), line)
+    axis = {**lines, "automargin": True, "title": {"standoff": 8}, "ticks": "outside", "tickcolor": paper}
+    layout = {
+        "paper_bgcolor": paper,
+        "plot_bgcolor": paper,
+        "colorway": [ink],
+        "font": {"color": ink, "family": "system-ui, sans-serif", "size": 13},
+        "margin": {"l": 50, "r": 12, "t": 34, "b": 44},
+        # below the axes: above them it touches the buttons where it wraps
+        "legend": {"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0},
+        "hoverlabel": {"bgcolor": panel, "bordercolor": line, "font": {"color": ink}},
+        "xaxis": axis,
+        "yaxis": axis,
+    }
+    return {"layout": layout}
+
+
+TEMPLATES = {
+    "light": _template("#ffffff", "#1b1f23", "#dde2e7", "#f4f6f8"),
+    "dark": _template("#14171a", "#e6e8eb", "#333a41", "#1d2125"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where nodes are drawn; `note` says how that was found, if the graph does not say it."""
+
+    nodes: NDArray[np.intp]  # those that are drawn, ascending
+    coordinates: Array  # shape (n_drawn, 2)
+    note: str
+
+
+def places_of(graph: Graph) -> Places:
+    """Places of the nodes of a graph: its coordinates, or a layout by its edges."""
+    known, note = graph.coordinates, ""
+    if known is None or known.shape[1] == 0:
+        places = _layout(graph)
+        note = "The graph has no coordinates: nodes that are joined are drawn near each other."
+    elif known.shape[1] == 1:
+        places = np.column_stack([known[:, 0], np.zeros(len(known))])
+        note = "Nodes have one coordinate, drawn from left to right."
+    elif known.shape[1] == 2:
+        places = np.asarray(known, dtype=float)
+    else:
+        centred = known - known.mean(axis=0)
+        places = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
+        note = f"Of {known.shape[1]} coordinates the two principal directions are drawn."
+    nodes = np.arange(graph.n_nodes)
+    if graph.n_nodes > MAX_NODES:
+        nodes = np.linspace(0, graph.n_nodes - 1, MAX_NODES).astype(np.intp)
+        note = f"{note} Of {graph.n_nodes:,} nodes {MAX_NODES:,} are drawn, evenly spaced in their order.".strip()
+    return Places(nodes, places[nodes], note)
+
+
+def _layout(graph: Graph) -> Array:
+    """Connected parts side by side in rows, the largest first; within each, nodes along its two smoothest patterns."""
+    n_parts, part_of = connected_components(graph.weights, directed=False)
+    sizes = np.bincount(part_of, minlength=n_parts)
+    sides, width = np.sqrt(sizes), np.ceil(np.sqrt(graph.n_nodes))
+    members = np.split(np.argsort(part_of, kind="stable"), np.cumsum(sizes)[:-1])
+    places, x, y, height = np.empty((graph.n_nodes, 2)), 0.0, 0.0, 0.0
+    for part in np.argsort(-sizes, kind="stable").tolist():
+        if x + sides[part] > width:
+            x, y, height = 0.0, y - height, 0.0
+        nodes, within = members[part], TRIANGLE[: sizes[part]]
+        if sizes[part] > len(TRIANGLE):
+            within = _smoothest(graph.weights if n_parts == 1 else graph.weights[nodes][:, nodes])
+        places[nodes] = [x, y] + (sides[part] - 0.7) * within * [1, -1]
+        x, height = x + sides[part], max(height, sides[part])
+    return places
+
+
+def _smoothest(weights: csr_array) -> Array:
+    """Ranks of the nodes of a connected graph in its two lowest eigenvectors but the constant one, from 0 to 1."""
+    n_nodes = weights.shape[0]
+    scale = diags_array(1 / np.sqrt(weights.sum(axis=1)))
+    # the largest eigenvalues of this are those of the normalised Laplacian that are smallest
+    smoothing = csr_array(scale @ weights @ scale + eye_array(n_nodes))
+    start = np.random.default_rng(0).standard_normal(n_nodes)
+    tolerance = EMBEDDING_TOLERANCE if n_nodes > 2_000 else 0.0
+    vectors = scale @ eigsh(smoothing, k=3, which="LA", v0=start, tol=tolerance)[1][:, 1::-1]
+    ranks = np.argsort(np.argsort(vectors, axis=0, kind="stable"), axis=0, kind="stable")
+    return ranks / (n_nodes - 1)
+
+
+def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
+    """Signals that the map has room for, evenly spaced."""
+    n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
+    return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
+
+
+def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float) -> dict[str, Any]:
+    """What the script of the page reads: the figures by the names of their places, and the values of the map."""
+    predictions, nodes = numbers.predictions, places.nodes
+    shown = shown_signals(len(predictions.labels), nodes.size)
+    cells = np.ix_(shown, nodes)
+    fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
+    names = [numbers.names[node] for node in nodes.tolist()]
+    labels = [predictions.labels[number] for number in shown.tolist()]
+    along, nearest = positions_of(labels), int(np.argmin(np.abs(shown - predictions.first)))
+    figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along)}
+    if isinstance(numbers, SeriesNumbers):
+        figures |= series_figures(numbers)
+    else:
+        figures["scatter-plot"] = _scatter(predictions, numbers.names, nodes)
+        figures["coverage-plot"] = _coverage(numbers.calibration)
+        figures["pit-plot"] = _histogram(numbers.calibration)
+        figures["filter-plot"] = filter_figure(numbers.bands)
+    as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
+    for one in as_dicts.values():
+        del one["layout"]["template"]  # one of ours, by the scheme of the page
+    arrays = {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}
+    filled = np.empty(0, dtype=np.intp)
+    if predictions.filled is not None:  # few values, by their places
+        means, deviations = (one[cells].ravel() for one in (predictions.filled.mean, predictions.filled.std))
+        filled = np.flatnonzero(np.isfinite(means))
+        arrays |= {"filledMean": means[filled], "filledStd": deviations[filled]}
+    return {
+        "figures": as_dicts,
+        "templates": TEMPLATES,
+        "names": names,
+        "texts": [hover_text(name) for name in names],
+        "labels": labels,
+        "markers": _markers(fields, nodes.size),
+        "along": along.places,
+        "order": along.order,
+        "filled": filled.tolist(),
+        "start": {"signal": nearest, "node": _first_node(predictions, nodes)},
+        "widths": [float(interval_half_width(1.0, level)) for level in FAN],
+        "arrays": {
+            name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+            for name, values in arrays.items()
+        },
+    }
+
+
+def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
+    """The node that is drawn at first: of most holes among those mostly observed, or else of a middling error."""
+    observed = predictions.observed[:, nodes]
+    n_observed = np.isfinite(observed).sum(axis=0)
+    if predictions.filled is not None:
+        n_filled = np.isfinite(predictions.filled.mean[:, nodes]).sum(axis=0)
+        return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_filled, -1)))
+    squares = np.square(observed - predictions.mean[:, nodes])
+    errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
+    return int(np.argsort(errors, kind="stable")[errors.size // 2])
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """Where signals stand along an axis: dates, numbers or just their labels."""
+
+    places: list[Any]
+    order: list[int]  # of the signals along the axis
+    kind: str  # as plotly calls it
+    title: str
+
+
+def positions_of(labels: list[str]) -> Along:
+    """Dates and numbers are read from labels; rows that are counted stand by their numbers."""
+    if all(DATE.fullmatch(label) for label in labels):
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        return Along(list(labels), order, "date", "")
+    texts, title = labels, ""
+    if all(label.startswith("row ") for label in labels):
+        texts, title = [label.removeprefix("row ") for label in labels], "row"
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        numbers = [np.nan]
+    if not np.isfinite(numbers).all():
+        return Along(list(labels), list(range(len(labels))), "category", "")
+    return Along(numbers, np.argsort(numbers, kind="stable").tolist(), "linear", title)
+
+
+def series_figures(numbers: SeriesNumbers) -> dict[str, Any]:
+    """Figures of a series but for those that have controls: scores by horizon, time scales by frequency."""
+    found, drawn = numbers.backtest, {}
+    if found is not None:
+        drawn["error-plot"] = _by_horizon(found, found.rmse, "root mean square error")
+        drawn["crps-plot"] = _by_horizon(found, found.crps, "CRPS")
+        drawn["coverage-plot"] = _coverage_by_horizon(found)
+    if numbers.times:
+        drawn["rate-plot"] = _rates(numbers)
+    return drawn
+
+
+def _by_horizon(found: Backtest, scores: dict[str, Array], title: str) -> Any:
+    figure, steps = go.Figure(), [str(one) for one in found.horizons]
+    for (name, values), line in zip(scores.items(), LINES, strict=False):
+        hover = f"%{{x}} steps ahead: %{{y:.4g}}<extra>{name}</extra>"
+        figure.add_scatter(x=steps, y=values, name=name, mode="lines+markers", line=line, hovertemplate=hover)
+    figure.update_xaxes(title_text="steps ahead", type="category")
+    return figure.update_yaxes(title_text=title, rangemode="tozero")
+
+
+def _coverage_by_horizon(found: Backtest) -> Any:
+    """Shares inside intervals by horizon, each level with where it should be."""
+    figure, steps = go.Figure(), [str(one) for one in found.horizons]
+    for (level, values), colour in zip(shares_inside(found).items(), (GREEN, ORANGE, BLUE), strict=False):
+        expected = {"mode": "lines", "line": {**DIAGONAL, "color": colour}, "hoverinfo": "skip", "showlegend": False}
+        figure.add_scatter(x=steps, y=[level] * len(steps), **expected)
+        name, hover = f"in {level:.0%} intervals", "%{x} steps ahead: %{y:.1%}<extra></extra>"
+        line = {"color": colour, "width": 2.5}
+        figure.add_scatter(x=steps, y=values, name=name, mode="lines+markers", line=line, hovertemplate=hover)
+    figure.update_xaxes(title_text="steps ahead", type="category")
+    return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
+
+
+def _rates(numbers: SeriesNumbers) -> Any:
+    """Time scales and powers of components by frequency, with bands of two standard deviations."""
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
+    hover = "%{y:.3g} at frequency %{x:.2g}"
+    for row, curves in enumerate((numbers.times, numbers.powers), start=1):
+        for one, line in zip(curves, LINES, strict=False):
+            look = {"name": one.name, "hovertemplate": hover, "showlegend": row == 1}
+            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, line, **look), row, 1)
+    figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
+    highest = max(float(one.high.max()) for one in numbers.powers)
+    ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
+    figure.update_yaxes(title_text="power", type="log", dtick=1, range=ends, row=2)
+    figure.update_xaxes(title_text="frequency, smooth to rough", zeroline=False, row=2)
+    return figure.update_layout(hovermode="closest")
+
+
+def _curve(across: Array, values: Array, low: Array, high: Array, line: dict[str, Any], **look: Any) -> list[Any]:
+    """A line over the band between two others."""
+    band = _band(across, low, high, line["color"], 0.25, showlegend=False)
+    return [band, go.Scatter(x=across, y=values, mode="lines", line=line, **look)]
+
+
+def _band(across: Any, low: Any, high: Any, colour: str = GREY, opacity: float = 0.4, **look: Any) -> Any:
+    """A shaded band between two curves."""
+    x, y = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
+    return go.Scatter(x=x, y=y, **_shade(colour, opacity), hoverinfo="skip", **look)
+
+
+def _shade(colour: str, opacity: float) -> dict[str, Any]:
+    fill = f"rgba{(*bytes.fromhex(colour[1:]), opacity)}"
+    return {"mode": "lines", "fill": "toself", "fillcolor": fill, "line": {"width": 0}}
+
+
+def _node(along: Along) -> Any:
+    """Marks without places for a node over the signals, which the page fills in."""
+    figure = go.Figure(layout={"hovermode": "closest"})
+    figure.update_xaxes(type=along.kind, title=along.title, zeroline=False)
+    for level, opacity in zip(FAN, (0.22, 0.4), strict=True):
+        shade = _shade(GREY, opacity)
+        figure.add_scatter(name=f"{level:.0%} interval", **shade, hoverinfo="skip", legendrank=2)
+    looks = {
+        "predicted": {"mode": "lines", "line": {"width": 1.5, "color": GREY}},
+        "observed": {"mode": "lines+markers", "line": {"width": 1, "color": BLUE}, "marker": {"size": 5}},
+        "filled in, with its 90% interval": {
+            "mode": "markers",
+            "marker": {"size": 8, "symbol": "square", "color": ORANGE},
+            "error_y": {"type": "data", "color": ORANGE, "thickness": 1, "width": 2},
+        },
+    }
+    for name, look in looks.items():
+        figure.add_scatter(name=name, hovertemplate="%{text}: %{y:.4g}", **look)
+    return figure
+
+
+def hover_text(name: str) -> str:
+    """A name as plotly shows it, which reads a little markup in texts."""
+    return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
+
+
+def _map(graph: Graph, places: Places, aspect: float) -> Any:
+    """Edges, and marks without places for nodes observed, not observed and chosen, which the page fills in."""
+    n_drawn = places.nodes.size
+    weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
+    starts, ends, _ = heaviest_edges(weights, MAX_EDGES)
+    gaps = np.full((starts.size, 2), np.nan)
+    across, up = np.stack([places.coordinates[starts], places.coordinates[ends], gaps], axis=1).reshape(-1, 2).T
+    size, line_width = _mark_size(n_drawn), 0.5 if n_drawn > 2_000 else 1
+    marks = go.Scattergl if max(n_drawn, starts.size) > MAX_POINTS else go.Scatter
+    ring = {"size": size + 10, "symbol": "circle-open", "color": ORANGE, "line": {"width": 3}}
+    axis = {"visible": False, "constrain": "domain"}
+    edges = {"x": np.float32(across), "y": np.float32(up), "hoverinfo": "skip", "showlegend": False}
+    observed = {"mode": "markers", "showlegend": False}
+    unobserved = {"mode": "markers", "name": "not observed", "marker": {"size": size, "symbol": "circle-open"}}
+    chosen = {"mode": "markers", "hoverinfo": "skip", "showlegend": False, "marker": ring}
+    return go.Figure(
+        [
+            marks(mode="lines", line={"width": line_width, "color": "rgba(128, 128, 128, 0.6)"}, **edges),
+            marks(**observed),
+            marks(hovertemplate="%{text}<br>not observed<extra></extra>", **unobserved),
+            go.Scatter(**chosen),
+        ],
+        {
+            "margin": {"l": 4, "r": 4, "t": 34, "b": 70},
+            "hovermode": "closest",
+            "dragmode": "pan",
+            "legend": {"yref": "paper", "y": 1.0},  # below is the colour bar
+            "uirevision": "map",
+            "xaxis": axis,
+            "yaxis": {**axis, "scaleanchor": "x", "scaleratio": aspect},
+        },
+    )
+
+
+def _mark_size(n_nodes: int) -> float:
+    return float(np.clip(420 / np.sqrt(n_nodes), 3, 14))
+
+
+def _markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
+    """Size and colours of the nodes, by the field that is shown."""
+    values = _colour_range(np.concatenate([fields["observed"].ravel(), fields["mean"].ravel()]))
+    largest = _colour_range(np.abs(fields["observed"] - fields["mean"]))[1]
+    ranges = {"observed": values, "mean": values, "std": _colour_range(fields["std"]), "residual": (-largest, largest)}
+    bar = {"orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 12, "len": 0.9, "nticks": 6}
+    found = {}
+    for field, (low, high) in ranges.items():
+        title = FIELDS[field][1]
+        marker = go.scatter.Marker(
+            size=_mark_size(n_nodes),
+            cmin=low,
+            cmax=high,
+            colorscale="RdBu_r" if field == "residual" else "Viridis",
+            colorbar={**bar, "outlinewidth": 0, "title": {"text": title, "side": "bottom"}},
+            line={"width": 0 if n_nodes > 2_000 else 0.5, "color": "#808080"},
+        )
+        template = f"%{{text}}<br>{title}: %{{marker.color:.4g}}<extra></extra>"
+        found[field] = {"marker": marker.to_plotly_json(), "hovertemplate": template}
+    return found
+
+
+def _colour_range(values: Array) -> tuple[float, float]:
+    """Ends of the colours: the tails beyond them have the colour of the end."""
+    known = values[np.isfinite(values)]
+    low, high = np.quantile(known, [COLOUR_TAIL, 1 - COLOUR_TAIL]).tolist() if known.size else (0.0, 1.0)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def filter_figure(bands: Bands) -> Any:
+    """Filters with their bands, each kind of unit on an axis of its own, above the shares of the spectrum."""
+    has_carry = any(one.which == "carry" for one in bands.filters)
+    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]
+    n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
+    figure = make_subplots(n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights)
+    for one in bands.filters:
+        low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
+        look = {"name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
+        curve = _curve(bands.grid, one.mean, low, high, styles[one.which], **look)
+        figure.add_traces(curve, 2 if one.which == "carry" else 1, 1)
+    middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
+    bars = go.Bar(
+        x=middles,
+        y=bands.eigenvalue_shares,
+        width=width,
+        name="share of the eigenvalues",
+        marker={"color": SKY, "line": {"width": 0}},
+        hovertemplate="%{y:.1%} of the eigenvalues<extra></extra>",
+    )
+    energy = go.Scatter(
+        x=middles,
+        y=bands.energy_shares,
+        name="share of the data's energy",
+        mode="lines+markers",
+        line={"width": 1.5, "shape": "hvh"},
+        marker={"size": 4},
+        hovertemplate="%{y:.1%} of the energy<extra></extra>",
+    )
+    figure.add_traces([bars, energy], n_rows, 1)
+    for row, title in enumerate(("filters g, h", "filter b")[: n_rows - 1], start=1):
+        figure.update_yaxes(title_text=title, row=row)
+    figure.update_yaxes(title_text="share", tickformat=".0%", rangemode="tozero", row=n_rows)
+    figure.update_xaxes(title_text=f"λ of the {bands.laplacian}", zeroline=False, row=n_rows)
+    return figure.update_layout(bargap=0, hovermode="x")
+
+
+def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
+    """Observed values against their predictions, at most `MAX_POINTS` of them, chosen at random."""
+    rows, columns = np.nonzero(np.isfinite(predictions.observed[:, nodes]))
+    if rows.size > MAX_POINTS:
+        kept = np.sort(np.random.default_rng(0).choice(rows.size, MAX_POINTS, replace=False))
+        rows, columns = rows[kept], columns[kept]
+    places = rows, nodes[columns]
+    observed, mean = predictions.observed[places], predictions.mean[places]
+    pairs = ((names[node], predictions.labels[row]) for row, node in zip(*places, strict=True))
+    texts = np.array([f"{hover_text(name)}, {hover_text(label)}" for name, label in pairs], dtype=object)
+    inside = np.abs(2 * predictions.transformed[places] - 1) <= 0.9
+    styles = {
+        "inside its 90% interval": (inside, {"size": 5, "opacity": 0.6, "color": BLUE}),
+        "outside": (~inside, {"size": 6, "opacity": 0.8, "symbol": "diamond", "color": ORANGE}),
+    }
+    figure = go.Figure(layout={"hovermode": "closest", "xaxis_title": "predicted", "yaxis_title": "observed"})
+    for name, (chosen, marker) in styles.items():
+        figure.add_scatter(
+            x=np.float32(mean[chosen]),
+            y=np.float32(observed[chosen]),
+            text=texts[chosen].tolist(),
+            mode="markers",
+            name=name,
+            marker=marker,
+            hovertemplate="%{text}<br>predicted %{x:.4g}, observed %{y:.4g}<extra></extra>",
+        )
+    values = np.concatenate([observed, mean])
+    ends = [float(values.min()), float(values.max())] if values.size else [0.0, 1.0]  # nothing observed where drawn
+    return figure.add_scatter(x=ends, y=ends, **(CALIBRATED | {"name": "observed = predicted"}))
+
+
+def _coverage(found: Calibration) -> Any:
+    figure = go.Figure(_band(LEVELS, found.low, found.high, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[0, 1], **CALIBRATED)
+    look = {"mode": "lines", "line": {"color": BLUE, "width": 2.5}}
+    hover = "%{y:.1%} in %{x:.0%} intervals<extra></extra>"
+    figure.add_scatter(x=LEVELS, y=found.covered, name="observed", hovertemplate=hover, **look)
+    figure.update_xaxes(title_text="probability of the interval", range=[0, 1], tickformat=".0%")
+    return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
+
+
+def _histogram(found: Calibration) -> Any:
+    low, high = (np.full(2, end) for end in found.density_band)
+    figure = go.Figure()
+    figure.add_bar(
+        x=(found.edges[1:] + found.edges[:-1]) / 2,
+        y=found.density,
+        width=0.96 * np.diff(found.edges),
+        name="observed",
+        marker={"color": SKY, "line": {"width": 0}},
+        hovertemplate="density %{y:.2f}<extra></extra>",
+    )
+    figure.add_trace(_band(np.array([0.0, 1.0]), low, high, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[1, 1], **CALIBRATED)
+    figure.update_xaxes(title_text="predicted probability of a lower value", range=[0, 1])
+    return figure.update_yaxes(title_text="density", rangemode="tozero")

@@ -1,0 +1,50 @@
+"""The page of a report: HTML with its styles, script and numbers inside."""
+
+from __future__ import annotations
+
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.extras import require
+from spectralgp._basics.files import atomic_write
+from spectralgp.show.report import figures, series, words
+from spectralgp.show.report.numbers import Numbers
+from spectralgp.show.report.series import SeriesNumbers
+
+
+def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> Path:
+    """Write a report to a file, whole or not at all; a file of that name is replaced."""
+    text = page_of(numbers, title, aspect)
+    with atomic_write(Path(path)) as beside:
+        beside.write_bytes(text.encode("utf-8", "replace"))  # half a surrogate pair in a name is no text
+    return Path(path)
+
+
+def page_of(numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> str:
+    """The report as one page of HTML; on its map one unit upwards is drawn `aspect` times as long as one sideways."""
+    plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
+    environment = _environment(require("jinja2", "report", "to write a report"))
+    template = environment.get_template("series.html" if isinstance(numbers, SeriesNumbers) else "signals.html")
+    places = figures.places_of(numbers.graph)
+    told = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
+    modules = {"figures": figures, "series": series, "words": words}
+    return str(template.render(data=figures.figure_data(numbers, places, aspect), **told, **modules))
+
+
+@cache
+def _environment(jinja: Any) -> Any:
+    """Templates, which are compiled once."""
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("spectralgp.show.report", ""),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+    )
+    # plotly packs arrays but those that are empty
+    as_json = {"allow_nan": False, "separators": (",", ":"), "default": np.ndarray.tolist}
+    environment.policies["json.dumps_kwargs"] = as_json
+    return environment

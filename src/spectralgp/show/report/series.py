@@ -1,0 +1,173 @@
+"""The report of a series: how good forecasts are by horizon, and what they are; in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from spectralgp._basics.checks import Array
+from spectralgp.graphs import Graph
+from spectralgp.scores import JUDGED_LEVELS
+from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
+from spectralgp.series.model import SeriesModel
+from spectralgp.show.report.numbers import Filled, Predictions
+from spectralgp.show.report.words import capitalised, count, listing, percent, worst_nodes
+
+WIDEST = 1_000.0  # factor between what was learnt and the end of its band: beyond it nothing is known
+RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
+JUDGED = {
+    "by models of the first three fifths": "Forecasts are judged on the last two fifths of the rows, by models of the "
+    "first three fifths.",
+    "rows after those seen": "Forecasts are judged on the rows given that the model has not seen.",
+    "rows that the model has seen": "Forecasts are judged on rows that the model has seen: errors are too small, and "
+    "coverage is no evidence.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A component of the series by frequency of the graph: how long patterns last, or their power."""
+
+    name: str
+    frequencies: Array
+    values: Array
+    low: Array  # ends of a band of two standard deviations
+    high: Array
+
+
+def learnt_curves(model: Any, which: Literal["rate", "power"], frequencies: Array | None = None) -> tuple[Curve, ...]:
+    """Of each component of a fitted forecaster the time scale in steps, one over the rate, or the power."""
+    points, found, deviations = model.response(frequencies, return_std=True, which=which)
+    values = 1 / found if which == "rate" else found
+    reach = np.exp(np.minimum(2 * deviations / found, np.log(WIDEST)))  # two deviations of the logarithm
+    curves = zip(model.component_names_, values, values / reach, values * reach, strict=True)
+    return tuple(Curve(name, points, value, low, high) for name, value, low, high in curves)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesNumbers:
+    """Everything that a report of a series tells; nodes are in the graph's order."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    predictions: Predictions  # rows before the forecast, of which nothing is predicted, and those of the forecast
+    model: SeriesModel
+    backtest: Backtest | None
+    times: tuple[Curve, ...]  # in steps; none where every node is on its own
+    powers: tuple[Curve, ...]
+
+
+def forecast_predictions(
+    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, filled: Filled | None
+) -> Predictions:
+    """Rows that were observed, and after them those of a forecast with what came of it, NaN where that is not known."""
+    nothing = np.full(past.shape, np.nan)
+    observed = np.concatenate([past, later])
+    means, deviations = (np.concatenate([nothing, one]) for one in (mean, std))
+    if filled is not None:
+        rest = np.full(mean.shape, np.nan)
+        filled = Filled(np.concatenate([filled.mean, rest]), np.concatenate([filled.std, rest]))
+    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled, first=len(past))
+
+
+def overview(numbers: SeriesNumbers) -> str:
+    """How much there is, in one sentence."""
+    graph, model, last = numbers.graph, numbers.model, numbers.predictions.labels[-1]
+    n_steps = len(numbers.predictions.labels) - numbers.predictions.first
+    sizes = f"{count(model.n_steps, 'row')} of {count(graph.n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
+    return f"{sizes}; a forecast of {count(n_steps, 'step')}, up to {last}."
+
+
+def glance(numbers: SeriesNumbers) -> list[str]:
+    """What is forecast and how well."""
+    found = numbers.backtest
+    n_nodes = numbers.graph.n_nodes
+    said = [f"The model forecasts {count(n_nodes, 'node')} from {'its' if n_nodes == 1 else 'their'} past."]
+    if found is None:
+        return [*said, "There were too few rows to tell how good forecasts are."]
+    said.append(JUDGED.get(found.how, f"Forecasts are judged on {found.how}."))
+    rivals = {name: RIVALS.get(name, name) for name in found.rmse if name != "model"}
+    for place, horizon in enumerate(found.horizons.tolist()):
+        others = [f"{name if place else known} by {found.rmse[name][place]:.3g}" for name, known in rivals.items()]
+        also = f"; {listing(others)}" if others else ""
+        said.append(f"{steps_ahead(horizon)} they are typically off by {found.rmse['model'][place]:.3g}{also}.")
+    better = rival_words(found)
+    if not better and rivals:
+        better = [f"{' and '.join(rivals)} {'have' if len(rivals) > 1 else 'has'} a smaller error at no horizon."]
+    said += map(capitalised, better)
+    for place in sorted({0, len(found.horizons) - 1}):
+        inside = f"{percent(float(found.coverage[place]))} of values lie inside their 90% intervals"
+        if found.coverages is not None:
+            levels = listing([f"{level:.0%}" for level in JUDGED_LEVELS])
+            shares = listing([percent(share) for share in found.coverages[:, place].tolist()])
+            inside = f"{shares} of values lie inside their intervals of {levels}"
+        bias = ""
+        if found.bias is not None:
+            side = "low" if found.bias[place] > 0 else "high"
+            bias = f", and forecasts are too {side} by {abs(found.bias[place]):.2g} on average"
+        said.append(f"{steps_ahead(int(found.horizons[place]))} {inside}{bias}.")
+    worst, first = worst_nodes(numbers.names, found.node_rmse[0]), steps_ahead(int(found.horizons[0]))
+    return [*said, *(f"{first} {one[0].lower()}{one[1:]}" for one in worst)]
+
+
+def shares_inside(found: Backtest) -> dict[float, Array]:
+    """Shares of values inside intervals by horizon, of each probability; backtests in old files have those of 90%."""
+    if found.coverages is None:
+        return {0.9: found.coverage}
+    return dict(zip(JUDGED_LEVELS, found.coverages, strict=True))
+
+
+def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
+    """Scores by horizon as a table: its heads, and its rows."""
+    rivals, shares = [name for name in found.rmse if name != "model"], shares_inside(found)
+    heads = ["steps ahead", "forecasts"]
+    for score in ("error", "CRPS"):
+        heads += [score, *(f"{score} of {name}" for name in rivals)]
+    rows = []
+    for place, horizon in enumerate(found.horizons.tolist()):
+        scores = [one[name][place] for one in (found.rmse, found.crps) for name in ("model", *rivals)]
+        cells = [*(f"{score:.4g}" for score in scores), *(f"{one[place]:.1%}" for one in shares.values())]
+        rows.append([str(horizon), f"{found.n_origins[place]:,}", *cells])
+    return [*heads, *(f"in {level:.0%}" for level in shares)], rows
+
+
+def _steps(number: float) -> str:
+    """Two digits, and no powers of ten."""
+    return f"{float(f'{number:.2g}'):,g}"
+
+
+def watch_outs(numbers: SeriesNumbers) -> list[str]:
+    """What a reader should know before trusting the forecasts."""
+    notes = [capitalised(f"{note}.") for note in numbers.model.notes]
+    found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
+    fits = [(one.name, one.fit) for one in numbers.model.stack.members if one.fit is not None]
+    failed = [f"The fit of {name} did not converge: {fit.detail}." for name, fit in fits if not fit.converged]
+    return [*notes, *found, *failed]
+
+
+def neighbour_words(numbers: SeriesNumbers) -> list[str]:
+    """How much the graph has to do with the forecasts, and how long patterns last."""
+    stack, said = numbers.model.stack, []
+    members = zip(stack.weights, stack.members, strict=True)
+    on_graph = float(sum(weight for weight, one in members if one.fit is not None))
+    if on_graph > 0:
+        alone = f"; {percent(1 - on_graph)} go to nodes on their own" if on_graph < 1 else ""
+        said.append(
+            f"{percent(on_graph)} of the weight in forecasts go to models in which neighbours have a say{alone}."
+        )
+    else:
+        said.append("Every node is forecast on its own: models of the graph did not forecast later rows better.")
+    for one in numbers.times if on_graph > 0 else ():
+        smooth, rough = float(one.values[0]), float(one.values[-1])
+        if max(smooth, rough) > 1.05 * min(smooth, rough):
+            common = f"what all neighbours have in common lasts some {_steps(smooth)} steps"
+            said.append(f"{one.name}: {common}, what sets neighbours apart {_steps(rough)}.")
+        else:
+            said.append(f"{one.name}: patterns last some {_steps(smooth)} steps, smooth or rough.")
+    if stack.drift_horizons:
+        steps = listing([str(horizon) for horizon in stack.drift_horizons])
+        said.append(f"The last rows of all nodes say more of what comes, {steps} steps ahead.")
+    return said

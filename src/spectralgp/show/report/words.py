@@ -1,0 +1,343 @@
+"""A report's numbers in words: what kind of filter was learnt, what explains how much, and what to watch out for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralgp._basics.checks import Array
+from spectralgp.scores import Calibration, Share
+from spectralgp.show.report.numbers import Bands, Numbers, Source, Variance, Which
+
+if TYPE_CHECKING:
+    from spectralgp.learning.baselines import Performance
+
+# thresholds beyond which something is said
+FEW_SIGNALS = 10
+COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
+BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
+MUCH_NOISE = 0.9  # share of the variance
+N_NAMED = 3  # nodes with the largest errors
+COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the intervals in a table
+WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
+SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain beside the inputs
+
+NAMES: dict[Which, str] = {"signal": "signal filter g", "residual": "residual filter h", "carry": "carry-over filter b"}
+ROLES: dict[Which, str] = {
+    "signal": "what inputs explain",
+    "residual": "what neighbours share beside it",
+    "carry": "what carries over from the inputs",
+}
+ROLE_WITHOUT_INPUTS = "what neighbours share"
+# of predictions: what they are at length, in short, after "predictions", after "predicted" and after a score
+SOURCES: dict[Source, dict[str, str]] = {
+    "left out": {
+        "at length": "Each training signal is predicted from all others (leave-one-out, in closed form), with the "
+        "hyperparameters learnt from all of them. So errors and coverage are not those of the fit, but still a little "
+        "too good.",
+        "in short": "Each training signal is predicted from all others, as on the map.",
+        "predictions": "of each training signal from all others",
+        "predicted": "from the other signals",
+        "scored": "on signals left out",
+    },
+    "held out": {
+        "at length": "These signals were held out: the model had not seen them.",
+        "in short": "The signals were held out, as on the map.",
+        "predictions": "of signals that the model had not seen",
+        "predicted": "in held-out signals",
+        "scored": "on held-out signals",
+    },
+    "fitted": {
+        "at length": "Leave-one-out has no closed form for signals with holes on a graph of this size. The training "
+        "signals are predicted by the model that was fitted to them: errors are too small and coverage is no evidence. "
+        "For an honest check pass held-out signals, model.report(path, X, Y).",
+        "in short": "The training signals are predicted by the model that was fitted to them, as on the map.",
+        "predictions": "of signals that the model was fitted to",
+        "predicted": "in the fit itself",
+        "scored": "on signals of the fit",
+    },
+}
+# of a node over the signals, by whether it has holes that were filled
+NODE_TEXT = {
+    True: "What was observed, and what was predicted without it, with intervals. Squares fill in what was not "
+    "observed, given all that was: the rest of the same signal too.",
+    False: "What was observed, and what was predicted without it, with intervals.",
+}
+
+# of a measure: how one says that it is better, and its name
+BETTER = {
+    "rmse": ("a lower error (RMSE {0:.4g} against {1:.4g})", "error"),
+    "crps": ("a lower CRPS ({0:.4g} against {1:.4g})", "CRPS"),
+    "log_density": ("a higher log density ({0:.2f} against {1:.2f} nats per {2})", "log density"),
+}
+SUBJECTS = {
+    "node means": "Node means have",
+    "no change": "No change has",
+    "ridge regression": "Ridge regression has",
+    "neighbours on the graph": "Neighbours on the graph have",
+    "iterative imputer": "The iterative imputer has",
+}
+FILLING = "at filling in hidden values"
+
+
+def percent(share: float) -> str:
+    """A share as whole per cent, or as what it is where that would be none or all: "less than 1%", "more than 99%"."""
+    if 0 < share < 0.01:
+        return "less than 1%"
+    return "more than 99%" if 0.99 < share < 1 else f"{100 * share:.0f}%"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun, such as "1 signal" or "2,000 nodes"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """Parts of a sentence, such as "one", "one and two", "one, two and three"."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def capitalised(sentence: str) -> str:
+    """A sentence that begins with a capital letter, all others as they are."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def training_note(n_training: int, n_given: int) -> str:
+    """What is done about given signals of which some are training signals; nothing where none is."""
+    if n_training == 0:
+        return ""
+    if n_training == n_given:
+        they = "signal given is a training signal" if n_given == 1 else "signals given are training signals"
+        return f"The {they}, which the model has seen. So each training signal is predicted from all others instead."
+    are = "is a training signal" if n_training == 1 else "are training signals"
+    return f"{n_training:,} of the {n_given:,} signals given {are}, which the model has seen: left out here."
+
+
+def overview(numbers: Numbers) -> str:
+    """How much there is, in one sentence."""
+    graph, n_models = numbers.graph, sum(one.weight > 0 for one in numbers.members)
+    models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
+    sizes = f"{count(numbers.counts.signals, 'training signal')} on {count(graph.n_nodes, 'node')}"
+    return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
+
+
+def glance(numbers: Numbers) -> list[str]:
+    """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
+    found, source = numbers.scores, SOURCES[numbers.predictions.source]
+    n_nodes = numbers.graph.n_nodes
+    nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
+    said = [numbers.note] if numbers.note else []
+    if numbers.inputs:
+        said.append(f"The model predicts signals, a value at {nodes}, from {listing(numbers.inputs)}.")
+    else:
+        said.append(f"The model says how signals, a value at {nodes}, are distributed. It has no inputs.")
+    beside = [f"those by {one.name} by {one.rmse:.3g}" for one in numbers.forecasts[1:]]
+    also = f"; {listing(beside)}" if beside else ""
+    off = f"are typically off by {found.error:.3g} (root mean square)"
+    said.append(f"Predictions {source['predictions']} {off}{also}.")
+    said += baseline_words(numbers.forecasts, source["scored"]) + baseline_words(numbers.fillings, FILLING)
+    shares = numbers.calibration.coverages
+    inside = listing([percent(one.value) for one in shares.values()])
+    levels = listing([f"{level:.0%}" for level in shares])
+    values = count(found.n_values, "value")
+    said.append(f"{inside} of {values} lie inside their intervals of {levels}.")
+    return [*said, bias_words(found.bias), *worst_nodes(numbers.names, found.node_errors)]
+
+
+def bias_words(bias: Share) -> str:
+    """How far predictions are from what was observed on average."""
+    side = "low" if bias.value > 0 else "high"
+    error = "" if bias.n_signals < 2 else f" (± {bias.standard_error:.2g})"
+    chance = "" if bias.is_off() else ", which may be chance"
+    return f"Predictions are too {side} by {abs(bias.value):.3g} on average{error}{chance}."
+
+
+def worst_first(errors: Array) -> list[int]:
+    """Nodes by their errors, the largest first; without those of which nothing was observed."""
+    return [node for node in np.argsort(-errors, kind="stable").tolist() if np.isfinite(errors[node])]
+
+
+def worst_nodes(names: Sequence[str], errors: Array) -> list[str]:
+    """Where errors are largest, by name; nothing for one node."""
+    named = [f"{names[node]} ({errors[node]:.3g})" for node in worst_first(errors)]
+    if len(named) < 2:
+        return []
+    return [f"Errors are largest at {listing(named[:-1][:N_NAMED])}, and smallest at {named[-1]}."]
+
+
+def neighbour_words(numbers: Numbers) -> list[str]:
+    """What nodes have in common, in plain words."""
+    said = []
+    if numbers.correlations is not None:
+        joined, pairs = numbers.correlations
+        said.append(
+            f"By the model two nodes that are joined have a correlation of {joined:.2f} in what is not noise, and any "
+            f"two nodes one of {pairs:.2f} (medians)."
+        )
+    for one in (one for one in numbers.bands.filters if one.shape.kind != "none"):
+        meaning = one.shape.meaning(one.which == "carry")
+        if one.which == "carry":
+            said.append(f"Of what inputs say of each node {meaning}.")
+        else:
+            about = "In what inputs do not explain" if one.which == "residual" else "In what inputs explain"
+            about = about if numbers.has_inputs else "In signals"
+            said.append(f"{about}, {meaning.partition(': ')[2]}.")
+    return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
+
+
+def filter_words(bands: Bands, has_inputs: bool) -> list[str]:
+    """What kind of filter each is, one sentence each."""
+    if not bands.filters:
+        return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
+    said = []
+    for one in bands.filters:
+        carries, shape = one.which == "carry", one.shape
+        role = ROLES[one.which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
+        meaning = shape.meaning(carries) if carries and shape.kind != "none" else f"it is {shape.meaning()}"
+        values = "" if shape.kind == "none" else f" ({shape.values})"
+        said.append(f"The {NAMES[one.which]} is of {role}; {meaning}{values}.")
+    return said
+
+
+def variance_words(variance: Variance, source: Source, has_inputs: bool) -> list[str]:
+    """How much of the variance is explained, and by what."""
+    predicted, where = variance.predicted, SOURCES[source]["predicted"]
+    said = []
+    if predicted is not None and predicted > 0:
+        about = "of the variance of values about their nodes' means is predicted"
+        said.append(capitalised(f"{percent(predicted)} {about} {where}."))
+    elif predicted is not None:
+        said.append(f"Nothing is predicted {where}: the nodes' means do as well, or better.")
+    if variance.with_neighbours is not None and predicted is not None:
+        gain = variance.with_neighbours - max(predicted, 0.0)
+        added = count(round(100 * gain), "percentage point")
+        said.append(
+            f"Given also the values of all other nodes of the same signal it is "
+            f"{percent(max(variance.with_neighbours, 0.0))}: the graph adds {added}."
+            if gain > SMALLEST_GAIN
+            else "The values of the other nodes of the same signal add nothing to that."
+        )
+    parts = {
+        f"{ROLES['signal']} (with levels of the nodes)" if has_inputs else ROLE_WITHOUT_INPUTS: variance.inputs,
+        ROLES["residual"]: variance.neighbours,
+        "what carries over": variance.carry,
+        "noise at single nodes": variance.noise,
+    }
+    first, *others = [(percent(share), what) for what, share in parts.items() if share > 0]
+    total = f"the variance of {variance.of}" if variance.of else "the variance"
+    listed = [f"{first[0]} of {total} comes from {first[1]}", *(f"{share} from {what}" for share, what in others)]
+    return [*said, f"By the model's own account {listing(listed)}."]
+
+
+def watch_outs(numbers: Numbers) -> list[str]:
+    """What a reader should know before trusting the model; empty where nothing stands out."""
+    graph, counts, variance, members = numbers.graph, numbers.counts, numbers.variance, numbers.members
+    n_values = max(counts.signals * graph.n_nodes, 1)
+    calibration = calibration_words(numbers.calibration)
+    if numbers.predictions.source == "fitted":
+        calibration = ["Calibration was not checked on signals that the model had not seen."]
+    warnings = {
+        **{f"The fit of {one.name} did not converge: {one.fit.message}.": not one.fit.converged for one in members},
+        "The noise is at its lower bound: nothing could be told apart as noise, and intervals may be too narrow. "
+        "Look for copies or interpolated values, or pass noise_variance, or bounds of it.": (
+            sum(one.weight for one in members if one.fit.is_noise_at_bound) > 0.5
+        ),
+        f"{count(numbers.stand_ins, 'draw')} of the hyperparameters violated a constraint and "
+        f"{_was(numbers.stand_ins)} replaced by the best values: bands may be too narrow.": numbers.stand_ins > 0,
+        "The model holds no signals of this graph: it predicts what it was taught elsewhere.": counts.signals == 0,
+        f"There are only {count(counts.signals, 'training signal')}: filters, scales and noise are uncertain, and "
+        "calibration can hardly be judged.": 0 < counts.signals < FEW_SIGNALS,
+        f"{count(counts.repeated, 'signal')} {'repeats another' if counts.repeated == 1 else 'repeat others'}, "
+        "inputs and all: taken for repeated measurements. Drop what is there twice by mistake, which makes the "
+        "noise look smaller than it is.": counts.repeated > 0,
+        f"{count(counts.empty, 'signal')} without any value {_was(counts.empty)} left out.": counts.empty > 0,
+        f"{count(counts.missing, 'value')} ({percent(counts.missing / n_values)}) of the training signals "
+        f"{_was(counts.missing)} not observed.": counts.missing > 0,
+        f"{count(counts.unseen, 'node')} {_was(counts.unseen)} never observed.": counts.unseen > 0,
+        "The graph has no edges: nodes learn nothing from each other.": graph.n_edges == 0 and graph.n_nodes > 1,
+        f"The graph falls into {graph.n_components:,} parts that are not connected: filters are common to them, but "
+        "nothing passes from one to another.": graph.n_edges > 0 and graph.n_components > 1,
+        **dict.fromkeys(calibration, True),
+        f"By the model's own account {percent(variance.noise)} of the variance is noise: little was learnt.": (
+            variance.noise > MUCH_NOISE and not variance.of
+        ),
+        "Predictions are no better than the nodes' means. Inputs may say nothing, or signals be too few.": (
+            variance.noise <= MUCH_NOISE and variance.predicted is not None and variance.predicted <= 0
+        ),
+    }
+    return [sentence for sentence, applies in warnings.items() if applies]
+
+
+def filter_warnings(bands: Bands) -> list[str]:
+    """Which filters are uncertain."""
+    return [
+        f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value."
+        for one in bands.filters
+        if one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > 0
+    ]
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def baseline_words(found: Sequence[Performance], where: str) -> list[str]:
+    """Which baselines are better than ours, the first one given, and in what."""
+    if len(found) < 2:
+        return []
+    ours, *others = found
+    said = []
+    for one in others:
+        better, worse = one.better_than(ours), ours.better_than(one)
+        if better:
+            unit = "value" if one.is_by_value else "signal"
+            wins = [BETTER[name][0].format(getattr(one, name), getattr(ours, name), unit) for name in better]
+            losses = [BETTER[name][1] for name in worse]
+            chance = " That is within one standard error over the signals, so it may be chance."
+            less = f" The {ours.name} is better in {listing(losses)}." if losses else ""
+            said.append(f"{SUBJECTS[one.name]} {listing(wins)} {where}.{'' if any(better.values()) else chance}{less}")
+    if not said:
+        names = ", ".join(one.name for one in others)
+        said = [f"No baseline ({names}) is better than the {ours.name} {where} in error, CRPS or log density."]
+    return said
+
+
+def calibration_words(calibration: Calibration) -> list[str]:
+    """What is wrong with predictions as a whole: a bias, skewed errors, intervals too narrow or too wide.
+
+    Of calibrated ones at most the share `scores.FALSE_ALARMS` are called any of that.
+    """
+    values, found, said = count(calibration.n_values, "value"), calibration.pit_mean, []
+    is_biased = found.is_off(BIAS_TOLERANCE)
+    if is_biased:
+        above = float(np.sum(calibration.density[calibration.edges[:-1] >= 0.5]) / calibration.density.size)
+        side, where, share = ("low", "above", above) if found.value > 0.5 else ("high", "below", 1 - above)
+        error = calibration.error_mean
+        is_biased = error.is_off() and (error.value > 0) == (found.value > 0.5)
+        what = f"Predictions are biased, too {side}:" if is_biased else "Errors are skewed, though they average out:"
+        pit = f"the mean of the PIT is {found.value:.2f} ± {found.standard_error:.2f}, and 0.5 if calibrated"
+        said.append(f"{what} {percent(share)} of {values} lie {where} their predicted means ({pit}).")
+    for side, is_few in (("narrow", True), ("wide", False)):
+        shares = [
+            f"{percent(one.value)} in their {level:.0%} intervals"
+            for level, one in calibration.coverages.items()
+            if one.is_off(COVERAGE_TOLERANCES[level]) and (one.value < one.expected) == is_few
+        ]
+        if shares:
+            first, *others = shares
+            listed = listing([first.replace(" in", f" of {values} lie in", 1), *others])
+            because = ", which the bias explains at least in part" if is_few and is_biased else ""
+            said.append(f"Intervals are too {side}{because}: {'only ' if is_few else ''}{listed}.")
+    return said
+
+
+def coverage_shares(calibration: Calibration) -> dict[str, str]:
+    """Shares of the values inside intervals by probability, with standard errors where these are known."""
+    shares = {}
+    for level in COVERAGE_LEVELS:
+        found = calibration.coverages.get(level)
+        error = "" if found is None or found.n_signals < 2 else f" ± {found.standard_error:.1%}"
+        shares[percent(level)] = f"{calibration.covered_at(level):.1%}{error}"
+    return shares
