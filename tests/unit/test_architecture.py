@@ -36,8 +36,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "spectralgp"
 BESIDE = {"benchmarks", "docs", "reproduction", "tests"}
 
-# Lowest first. A part is a module or a folder of the package, or of its folders "graphs", "model" and "show". "__init__"
-# is spectralgp itself: it gathers the public names of the parts below it for those above it.
+# Lowest first. A part is a module or a folder of the package, or of its folders "graphs", "model" and "show".
+# "__init__" is spectralgp itself: it gathers the public names of the parts below it for those above it.
 PARTS = [
     "_basics",
     "graphs.operators",
