@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, Stacking
-from spectralgp.learning.baselines import FLOOR, N_FOLDS, Forecast, RidgeRegression, with_residuals
+from spectralgp.learning.baselines import FLOOR, N_FOLDS, BaselinePrediction, RidgeRegression, with_residuals
 
 Array = np.ndarray
 NEIGHBOURS = (1, 2, 3, 5, 8, 12)  # 15 training signals leave 12 in a fold
@@ -38,7 +38,7 @@ class Rival:
 
     name: str
     words: str
-    forecast: Callable[[Graph, Array, Array, Array], Forecast | ModelForecast]
+    forecast: Callable[[Graph, Array, Array, Array], BaselinePrediction | ModelForecast]
 
 
 def default(graph: Graph, inputs: Array) -> GraphGPRegressor:
@@ -65,23 +65,23 @@ def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph,
     return forecast
 
 
-def sklearn_gp(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def sklearn_gp(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     length_scale = np.sqrt(inputs.shape[1])  # the root mean square of standardised inputs
     kernel = ConstantKernel() * RBF(length_scale, (1e-2, 1e5)) + WhiteKernel()
     process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=3, random_state=0)
     mean, std = make_pipeline(StandardScaler(), process).fit(inputs, signals).predict(test_inputs, return_std=True)
-    return Forecast(mean, std)
+    return BaselinePrediction(mean, std)
 
 
-def ridge(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def ridge(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     return RidgeRegression(is_correlated=False).forecast(inputs, signals, test_inputs)
 
 
-def ridge_ledoit_wolf(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def ridge_ledoit_wolf(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     return RidgeRegression().forecast(inputs, signals, test_inputs)
 
 
-def neighbours(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def neighbours(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     model, folds = make_pipeline(StandardScaler(), KNeighborsRegressor()), KFold(N_FOLDS, shuffle=True, random_state=0)
     grid = {"kneighborsregressor__n_neighbors": NEIGHBOURS}
     search = GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds).fit(inputs, signals)

@@ -23,13 +23,13 @@ from collections.abc import Callable
 
 import numpy as np
 from _reporting import least, print_table, save
-from sklearn.gaussian_process.kernels import Matern as MaternKernel
+from sklearn.gaussian_process.kernels import MaternComponent as MaternKernel
 
 from spectralgp import Graph, Polynomial, Task, decompose
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import markov
 from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, filters, plain
-from spectralgp.series import Matern, ModalProcess, Oscillator, learn_on_graph
+from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, learn_on_graph
 
 BARS = {
     "evaluation, 500 x 10,000, s": 0.25,
@@ -56,7 +56,7 @@ def series(n_steps: int, n_nodes: int, seed: int = 0):
     spectrum = decompose(Graph.from_points(random.random((n_nodes, 2)), 4), "combinatorial", scaled=True)
     frequencies, times = spectrum.eigenvalues, np.arange(float(n_steps))
     powers, rates = np.square(1.2 - 0.8 * frequencies), np.square(0.25 + 0.5 * frequencies)
-    space = StateSpace((Matern(0.5),), powers[None], rates[None], np.full(n_nodes, 0.2))
+    space = StateSpace((MaternComponent(0.5),), powers[None], rates[None], np.full(n_nodes, 0.2))
     drawn = Filter.of(space, Timeline.of(times)).drawn(random.standard_normal((n_steps, n_nodes)))
     return times, drawn @ spectrum.eigenvectors.T, spectrum
 
@@ -65,7 +65,7 @@ def evaluations(share: float) -> dict[str, float]:
     """The likelihood with all derivatives."""
     random, n_steps, n_modes = np.random.default_rng(0), int(10_000 * share), 500
     rates = np.exp(-1 + 0.3 * random.standard_normal((1, n_modes)))
-    space = StateSpace((Matern(1.5),), np.full((1, n_modes), 0.5), rates, np.full(n_modes, 0.3))
+    space = StateSpace((MaternComponent(1.5),), np.full((1, n_modes), 0.5), rates, np.full(n_modes, 0.3))
     line, values = Timeline.of(np.arange(float(n_steps))), random.standard_normal((n_steps, n_modes))
     found = {"evaluation, 500 x 10,000, s": least(lambda: evaluate(space, line, [values]))}
     compiled, filters._loops = filters._loops, lambda: plain
@@ -77,7 +77,7 @@ def evaluations(share: float) -> dict[str, float]:
 
 def fits(share: float) -> dict[str, float]:
     """Learning of long series, and of series with holes."""
-    arguments = (Matern(0.5),), Polynomial(1), Polynomial(1)
+    arguments = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     times, values, spectrum = series(int(1_000_000 * share), 20)
     learn_on_graph(spectrum, times[:200], values[:200], *arguments)
     found = {"fit, a million x 20, s": once(lambda: learn_on_graph(spectrum, times, values, *arguments))}
@@ -96,7 +96,7 @@ def updates() -> dict[str, float]:
     """One row after the other."""
     random, n_nodes, found = np.random.default_rng(0), 500, {}
     basis = np.linalg.qr(random.standard_normal((n_nodes, n_nodes)))[0]
-    sums = {3: (Matern(2.5),), 9: (Matern(0.5), Matern(1.5), Oscillator(24.0, 3))}
+    sums = {3: (MaternComponent(2.5),), 9: (MaternComponent(0.5), MaternComponent(1.5), OscillatorComponent(24.0, 3))}
     for n_states, components in sums.items():
         shape = (len(components), n_nodes)
         rates = np.exp(-1 + 0.3 * random.standard_normal(shape))

@@ -23,7 +23,7 @@ from _splits import on_one_thread, tried
 
 from spectralgp import Graph
 from spectralgp.datasets import load_air_quality
-from spectralgp.learning.baselines import Forecast, NoChange, NodeMeans
+from spectralgp.learning.baselines import BaselinePrediction, NoChange, NodeMeans
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 Array = np.ndarray
@@ -52,16 +52,16 @@ def in_time(name: str) -> tuple[RealSet, int]:
     return RealSet(words, graph, whole[:-1], whole[1:], "log µg/m³", near, source, "CC BY 4.0"), AIR_TRAINING
 
 
-def no_change(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def no_change(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     factor = 10 ** np.round(np.log10(np.std(signals) / np.std(inputs)))  # incomes are shares, and forecast in percent
     return NoChange(np.arange(graph.n_nodes), factor).forecast(inputs, signals, test_inputs)
 
 
-def node_means(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+def node_means(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     return NodeMeans().forecast(inputs, signals, test_inputs)
 
 
-FORECASTS: dict[str, Callable[[Graph, Array, Array, Array], Forecast | ModelForecast]] = {
+FORECASTS: dict[str, Callable[[Graph, Array, Array, Array], BaselinePrediction | ModelForecast]] = {
     "default": RIVALS["default"].forecast,
     "no change": no_change,
     "node means": node_means,

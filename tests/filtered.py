@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from spectralgp.model.fields.factors import Left, PowersOfEigenvalues, Rows
+from spectralgp.model.fields.factors import PosteriorRows, PowersOfEigenvalues, RowCovariance
 from spectralgp.model.kernels.inputs import NewInputs
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered(Rows):
+class Filtered(RowCovariance):
     """A process of Ornstein and Uhlenbeck at every mode: ``K_tu = exp(-|t - u| / length)``, Matern of smoothness 1/2.
 
     Its state is one number a mode. Coordinates are the signals in the order of time, in which filters run.
@@ -141,7 +141,7 @@ class Filtered(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOfFiltered(Left):
+class LeftOfFiltered(PosteriorRows):
     """Forecasts: solutions for the known signals, carried on to all moments.
 
     Parameters

@@ -20,13 +20,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from sklearn.base import BaseEstimator
 
-from spectralgp import Graph, Polynomial, decompose, plots
+from spectralgp import Graph, Polynomial, decompose
 from spectralgp.scores import calibration_of
 from spectralgp.series.backtests import Backtest
+from spectralgp.show import plots
 from spectralgp.show.report import figures
-from spectralgp.show.report.numbers import Bands, Filled, LearntFilter, Numbers, Predictions
-from spectralgp.show.report.series import Curve, SeriesNumbers
-from spectralgp.show.report.shapes import Modes, shape_of
+from spectralgp.show.report.numbers import FilterBands, ImputedValues, LearntFilter, Predictions, SignalReport
+from spectralgp.show.report.series import ComponentCurve, SeriesReport
+from spectralgp.show.report.shapes import SpectrumModes, shape_of
 
 KEPT = Path(__file__).parent / "data" / "looks.json"
 NAN = np.nan
@@ -207,22 +208,22 @@ def drawn_by_matplotlib() -> dict[str, Any]:
 
 def reported() -> dict[str, Any]:
     """Figures of the two kinds of reports, and what the script of the page reads beside them."""
-    filled = Filled(np.where(np.isnan(HOLED), SIGNALS, NAN), np.where(np.isnan(HOLED), 0.3, NAN))
+    filled = ImputedValues(np.where(np.isnan(HOLED), SIGNALS, NAN), np.where(np.isnan(HOLED), 0.3, NAN))
     mean, std = SIGNALS * 0.8 + 0.1, 0.1 + np.abs(np.cos(np.arange(40.0).reshape(8, 5))) / 4
     labels = tuple(str(year) for year in range(2000, 2008))
     shown = Predictions("held out", labels, HOLED, mean, std, None, mean[0], filled, first=5)
-    grid, modes = np.linspace(0.0, 1.0, 4), Modes(np.linspace(0.0, 1.0, 4), np.full(4, 0.25))
+    grid, modes = np.linspace(0.0, 1.0, 4), SpectrumModes(np.linspace(0.0, 1.0, 4), np.full(4, 0.25))
     curves = {"signal": np.exp(-grid), "residual": 0.5 - 0.2 * grid, "carry": 0.3 - grid}
     learnt = tuple(LearntFilter(which, one, 0.1 + 0.2 * grid, shape_of(modes, one)) for which, one in curves.items())
-    bands = Bands(
+    bands = FilterBands(
         "scaled Laplacian", grid, learnt, np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.6]), np.array([0.7, 0.3])
     )
     given = {"graph": GRAPH, "names": GRAPH.names, "predictions": shown, "bands": bands}
     given["calibration"] = calibration_of(0.5 + 0.4 * SIGNALS)
-    numbers = Numbers(**{one.name: given.get(one.name) for one in fields(Numbers)})
-    times = tuple(Curve(name, grid, 5 - grid, 4 - grid, 7 - grid) for name in ("Matern 1/2", "Oscillator"))
-    powers = tuple(Curve(name, grid, 1 + grid, 0.5 + grid, 2 + grid) for name in ("Matern 1/2", "Oscillator"))
-    series = SeriesNumbers(GRAPH, GRAPH.names, shown, None, BACKTEST, times, powers)
+    numbers = SignalReport(**{one.name: given.get(one.name) for one in fields(SignalReport)})
+    times = tuple(ComponentCurve(name, grid, 5 - grid, 4 - grid, 7 - grid) for name in ("Matern 1/2", "Oscillator"))
+    powers = tuple(ComponentCurve(name, grid, 1 + grid, 0.5 + grid, 2 + grid) for name in ("Matern 1/2", "Oscillator"))
+    series = SeriesReport(GRAPH, GRAPH.names, shown, None, BACKTEST, times, powers)
     places = figures.places_of(GRAPH)
     found = {}
     for name, one in {"signals": numbers, "series": series}.items():

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_covariance
-from spectralgp.model.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
+from spectralgp.model.fields import Evidence, InputCovariance, graph_gp, log_marginal_likelihood
 from spectralgp.model.kernels import Polynomial
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import modes_of
@@ -94,7 +94,7 @@ def evidence_of(name: str, graph: str, relative_noise: float, input_covariance=C
     basis, modes = kernel.basis(spectrum), modes_of(input_covariance)
     data = basis.read(read_signals(signals)).rotate(modes.vectors)
     power = kernel.power(basis.eigenvalues)
-    evidence = Evidence(Inputs(modes), power, np.full(power.size, noise), data)
+    evidence = Evidence(InputCovariance(modes), power, np.full(power.size, noise), data)
     return evidence, basis.eigenvectors, dense, noise, signals
 
 

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Poisson, Polynomial, Task, decompose, graph_gp, load
 from spectralgp.learning.draws import HyperparameterPosterior, _Laplace
-from spectralgp.model.fields import ObservedBy
+from spectralgp.model.fields import ObservationModel
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.signals import read_signals
 
@@ -116,7 +116,7 @@ def test_the_posterior_of_hyperparameters_is_evidence_prior_and_measure():
     points = [posterior.mode, posterior.mode + 0.1 * RNG.random(posterior.mode.size)]
     found = [posterior.log_density(x) for x in points]
     assert abs(found[1] - found[0] - expected(points[1]) + expected(points[0])) < 1e-6
-    observed_by = ObservedBy.of(Poisson(), np.ones((5, 6)), np.ones((1, 5, 6)), np.ones((5, 6)), True)
+    observed_by = ObservationModel.of(Poisson(), np.ones((5, 6)), np.ones((1, 5, 6)), np.ones((5, 6)), True)
     counts = replace(task, signals=read_signals(np.ones((5, 6))), observed_by=observed_by)
     latent = HyperparameterPosterior(counts, replace(PRIOR, likelihood=Poisson()))
     deviation = np.sqrt(np.mean(np.diag(covariance_of(PRIOR, X))))

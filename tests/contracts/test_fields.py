@@ -12,9 +12,18 @@ from sklearn.gaussian_process.kernels import Matern
 import oracle
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
-from spectralgp.model.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
+from spectralgp.model.fields import (
+    Covariance,
+    ModalCovariance,
+    PartialObservations,
+    Posterior,
+    QuadratureCovariance,
+    Shrinkage,
+    leave_one_out,
+    seen_about,
+)
 from spectralgp.model.fields import seen as seeing
-from spectralgp.model.fields.factors import Blocks
+from spectralgp.model.fields.factors import BlockCovariance
 from spectralgp.model.kernels import LocalAverage, WithResidual
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
@@ -128,10 +137,10 @@ known = pytest.mark.parametrize("kind", KNOWN.values(), ids=KNOWN)
 
 def test_kinds_are_what_they_are_called():
     for name, kind in KINDS.items():
-        assert isinstance(kind.covariance, Modal) is ("series" not in name)
-    assert isinstance(KINDS["series"].covariance, Series)
+        assert isinstance(kind.covariance, ModalCovariance) is ("series" not in name)
+    assert isinstance(KINDS["series"].covariance, QuadratureCovariance)
     assert isinstance(KINDS["filtered, graph"].covariance.rows, Filtered)
-    assert isinstance(KINDS["left by filtered, graph"].covariance.rows, Blocks)
+    assert isinstance(KINDS["left by filtered, graph"].covariance.rows, BlockCovariance)
 
 
 @every_kind
@@ -454,7 +463,7 @@ def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
         monkeypatch.setattr(seeing, "MOST_DENSE", -1)
         monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
     kind = KINDS[name]
-    seen = Seen(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
+    seen = PartialObservations(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
     solution, mean, left, log_density = dense_seen(kind, weights)
     blocks, limit = left.reshape(*kind.shape, *kind.shape), MASKED if exact else ITERATIVE
     assert (seen.method == "iterative") is not exact
@@ -481,7 +490,7 @@ def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
 @pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
 def test_entries_with_a_noise_of_their_own_on_a_quadrature(weights):
     kind = KINDS["series"]
-    seen = Seen(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
+    seen = PartialObservations(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
     solution, mean, _, log_density = dense_seen(kind, weights)
     assert relative_error(seen.solution.ravel(), solution) < ITERATIVE
     assert relative_error(seen.signal_mean.ravel(), mean) < ITERATIVE
@@ -495,7 +504,7 @@ def test_log_determinants_by_probes_of_the_holes_are_more_exact(share, gain):
     prior = graph_gp(Graph(oracle.ring(60)), Polynomial.from_coefficients([1.0, -0.8]), Matern(LENGTH, nu=0.5), 0.05)
     weights = (np.random.default_rng(6).random((50, 60)) > share).astype(float)
     covariance = prior.covariance(prior.rows(np.linspace(0, 20, 50)[:, None]))
-    seen = Seen(covariance, np.zeros(weights.shape), weights)
+    seen = PartialObservations(covariance, np.zeros(weights.shape), weights)
     of_observed = replace(seen, weights=np.where(weights > 0, 1 + 1e-9, 0.0))  # which is no mask
     found, error = seen._lanczos(np.random.default_rng(0))
     assert abs(found - seen._log_determinant(np.random.default_rng(0))[0]) < STANDARD_ERRORS * error
@@ -506,7 +515,7 @@ def test_log_determinants_by_probes_of_the_holes_are_more_exact(share, gain):
 def test_draws_given_entries_with_a_noise_of_their_own(weights):
     kind = KINDS["inputs, shrunk"]
     left = dense_seen(kind, weights)[2]
-    seen = Seen(kind.covariance, SIGNALS, weights)
+    seen = PartialObservations(kind.covariance, SIGNALS, weights)
     mean, found = oracle.law_of(lambda state: seen.signal_draws(1, state))
     assert not mean.any()
     assert relative_error(found, left) < MASKED
@@ -515,7 +524,7 @@ def test_draws_given_entries_with_a_noise_of_their_own(weights):
 def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):
     monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
     kind, weights = KINDS["inputs, graph"], SEEN["none is one"]
-    seen, variances = Seen(kind.covariance, SIGNALS, weights), np.diag(dense_seen(kind, weights)[2])
+    seen, variances = PartialObservations(kind.covariance, SIGNALS, weights), np.diag(dense_seen(kind, weights)[2])
     assert seen.n_draws == seeing.DRAWS
     error = np.abs(seen.signal_variance.ravel() - variances)
     assert np.all(error < STANDARD_ERRORS * np.sqrt(2 / seen.n_draws) * variances)
@@ -526,12 +535,12 @@ def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):
 def test_draws_of_complete_values_have_the_covariance_that_they_stand_for(name, weights):
     """Of weights above one it is algebraic: draws have more, and what they have too much of is drawn too."""
     kind = KINDS[name]
-    seen, spread = Seen(kind.covariance, SIGNALS, weights), dense_complete(kind, weights)[1]
+    seen, spread = PartialObservations(kind.covariance, SIGNALS, weights), dense_complete(kind, weights)[1]
     mean, found = oracle.law_of(lambda state: seen.draws(1, state)[0])
     surplus = oracle.law_of(lambda state: seen.surplus_draws(1, state))[1]
     assert not mean.any()
     assert relative_error(found - surplus, spread) < MASKED
-    bounded = Seen(kind.covariance, SIGNALS, np.minimum(weights, 1.0))
+    bounded = PartialObservations(kind.covariance, SIGNALS, np.minimum(weights, 1.0))
     assert not oracle.law_of(lambda state: bounded.surplus_draws(1, state))[1].any()
 
 
@@ -548,7 +557,7 @@ def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(weights, most_gi
     }.items():
         monkeypatch.setattr(seeing, name, value)
     kind = KINDS["inputs, graph"]
-    seen, left = Seen(kind.covariance, SIGNALS, weights), dense_seen(kind, weights)[2]
+    seen, left = PartialObservations(kind.covariance, SIGNALS, weights), dense_seen(kind, weights)[2]
     assert seen.n_draws == n_draws
     blocks, spread = left.reshape(*kind.shape, *kind.shape), dense_complete(kind, weights)[1]
     limit = STANDARD_ERRORS * np.sqrt(2 / n_draws)

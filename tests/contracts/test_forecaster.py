@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, decompose, load
-from spectralgp.series import Matern, Oscillator
+from spectralgp.series import MaternComponent, OscillatorComponent
 from spectralgp.series.model import innovations, joined
 
 N_NODES, N_STEPS = 6, 220
@@ -37,7 +37,7 @@ def diffusing(n_steps: int, seed: int = 0) -> np.ndarray:
 Y = diffusing(N_STEPS)
 TABLE = pd.DataFrame(Y, INDEX, NAMES)
 N_LEARNT = 200
-QUICK = GraphGPForecaster(NAMED, components=[Matern(0.5)], calendar=None, residual=None)
+QUICK = GraphGPForecaster(NAMED, components=[MaternComponent(0.5)], calendar=None, residual=None)
 
 
 @pytest.fixture(scope="module")
@@ -412,9 +412,11 @@ def test_nodes_that_say_little_are_forecast_without_ado(kind):
 
 
 def test_components_may_be_chosen(model):
-    own = GraphGPForecaster(NAMED, components=[Matern(0.5), Oscillator(5.0)], drift=None, residual=None)
+    own = GraphGPForecaster(
+        NAMED, components=[MaternComponent(0.5), OscillatorComponent(5.0)], drift=None, residual=None
+    )
     own.fit(TABLE[:80])
-    assert own.components_ == (Matern(0.5), Oscillator(5.0))
+    assert own.components_ == (MaternComponent(0.5), OscillatorComponent(5.0))
     with pytest.raises(TypeError, match="components must be 'auto' or a sequence of Matern"):
         GraphGPForecaster(components=["fast"]).fit(Y)
     points, values, std = model.response(which="rate", return_std=True)
@@ -469,7 +471,7 @@ def test_times_before_the_last_row_are_refused(model):
 
 
 def test_loaded_models_predict_the_same_and_files_do_not_grow(fitted, tmp_path):
-    quick = clone(QUICK).set_params(components=(Matern(0.5), Oscillator(6.0)), seasons=[7.0])
+    quick = clone(QUICK).set_params(components=(MaternComponent(0.5), OscillatorComponent(6.0)), seasons=[7.0])
     frame = pl.DataFrame({"when": INDEX[:120], **{name: Y[:120, k] for k, name in enumerate(NAMES)}})
     for number, model in enumerate((fitted, quick.fit(frame), clone(QUICK).set_params(graph=None).fit(Y[:60, :1]))):
         path = tmp_path / f"{number}.sgp"

@@ -23,9 +23,9 @@ from spectralgp import (
     condition_shrunk,
     graph_gp,
 )
-from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.expectations import MissingValueExpectation
 from spectralgp.learning.missing import objective_of
-from spectralgp.model.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
+from spectralgp.model.fields import PartialObservations, leave_one_out, log_marginal_likelihood, seen_about
 from spectralgp.model.fields import posterior as posteriors
 from spectralgp.model.fields import seen as seeing
 from spectralgp.model.kernels import WithResidual
@@ -102,11 +102,11 @@ def prior_of(kernel, spectrum=Exact()):
     return graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE, spectrum=spectrum)
 
 
-def masked_of(kernel, mask, spectrum=Exact()) -> Seen:
+def masked_of(kernel, mask, spectrum=Exact()) -> PartialObservations:
     return seen_under(prior_of(kernel, spectrum), mask)
 
 
-def seen_under(prior, mask) -> Seen:
+def seen_under(prior, mask) -> PartialObservations:
     return seen_about(0.0, prior.covariance(prior.rows(INPUTS)), read_signals(holes(mask)))
 
 
@@ -150,7 +150,7 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
     task = dataclasses.replace(
         Task.of(Graph(WEIGHTS), RBF(1.0), INPUTS, SIGNALS, prior=None), signals=read_signals(holes(mask))
     )
-    objective = objective_of(task, prior_of(kernel), CompletedHoles(task, None))
+    objective = objective_of(task, prior_of(kernel), MissingValueExpectation(task, None))
     point = objective.point(prior_of(kernel))
     seen = mask.ravel()
 
@@ -234,7 +234,10 @@ def test_a_rough_completion_is_by_few_draws(most, n_draws, monkeypatch):
     for conditioned in (condition, condition_shrunk):
         rough, fine = (conditioned(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
         assert (rough.most_deviations, rough.tolerance) == (n_draws, 1e-3)
-        assert (fine.most_deviations, fine.tolerance) == (Seen.most_deviations, Seen.tolerance)
+        assert (fine.most_deviations, fine.tolerance) == (
+            PartialObservations.most_deviations,
+            PartialObservations.tolerance,
+        )
 
 
 @pytest.mark.parametrize(
@@ -493,11 +496,13 @@ class Stub:
         return np.ones(self.shape)
 
 
-def stubbed(n_values: int, n_holes: int, is_written_out: bool = True, n_signals: int = 1, **settings) -> Seen:
+def stubbed(
+    n_values: int, n_holes: int, is_written_out: bool = True, n_signals: int = 1, **settings
+) -> PartialObservations:
     covariance, weights = Stub(is_written_out), np.ones((n_signals, n_values // n_signals))
     covariance.shape = weights.shape
     weights.flat[:n_holes] = 0.0
-    return Seen(covariance, np.full(weights.shape, 3.0), weights, **settings)
+    return PartialObservations(covariance, np.full(weights.shape, 3.0), weights, **settings)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +579,7 @@ def test_there_are_as_many_draws_as_leave_five_per_cent_of_a_variance_open(left_
         signs = random_state.integers(0, 2, (number, *self.weights.shape)) * 2.0 - 1.0
         return (1 + size) * signs, None
 
-    monkeypatch.setattr(Seen, "draws", draws)
+    monkeypatch.setattr(PartialObservations, "draws", draws)
     monkeypatch.setattr(Stub, "solve", lambda self, values: values / (1 + size))
     seen = stubbed(2**12, 2**11, is_written_out=False, **settings)
     deviations = seen.deviations
@@ -596,7 +601,7 @@ def test_draws_are_solved_for_some_at_a_time(n_values, sizes, monkeypatch):
         calls.append((len(values), start, tolerance))
         return 0.25 * values, 2.0 * values
 
-    monkeypatch.setattr(Seen, "filled", filled)
+    monkeypatch.setattr(PartialObservations, "filled", filled)
     seen, starts = stubbed(n_values, 5, is_written_out=False), np.zeros((5, 1, n_values))
     starts += np.arange(5.0)[:, None, None]
     drawn, solutions = seen.draws(5, np.random.default_rng(0), starts, 0.01)
@@ -670,12 +675,12 @@ def test_inverses_of_matrices_of_either_sign():
     for sizes in (np.array([0.1, 0.5, 1.0, 2.0, 3.0, 7.0]), np.array([-4.0, -0.5, 0.2, 1.0, 3.0, 7.0])):
         matrix = (vectors * sizes) @ vectors.T
         for is_definite in {bool(np.all(sizes > 0)), False}:
-            found = seeing.Inverse.of(matrix.copy(), is_definite)
+            found = seeing.SignedInverse.of(matrix.copy(), is_definite)
             assert relative_error(found.times(values), values @ np.linalg.inv(matrix)) < EXACT
             assert relative_error(found.times(values[0]), values[0] @ np.linalg.inv(matrix)) < EXACT
             assert relative_error(found.form(columns), columns.T @ np.linalg.solve(matrix, columns)) < EXACT
             assert found.log_determinant == pytest.approx(np.sum(np.log(np.abs(sizes))))
-    nothing = seeing.Inverse.of(np.empty((0, 0)), is_definite=True)
+    nothing = seeing.SignedInverse.of(np.empty((0, 0)), is_definite=True)
     assert nothing.log_determinant == 0.0
     assert nothing.times(np.empty((3, 0))).shape == (3, 0)
     assert np.array_equal(nothing.form(np.empty((0, 2))), np.zeros((2, 2)))

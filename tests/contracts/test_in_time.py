@@ -20,7 +20,7 @@ from spectralgp import (
     load,
 )
 from spectralgp.learning.objective import Objective
-from spectralgp.model.fields import Inputs, InTime, markov
+from spectralgp.model.fields import InputCovariance, TimeCovariance, markov
 from spectralgp.model.fields import posterior as posterior_module
 from spectralgp.model.kernels import as_input_kernel
 
@@ -67,7 +67,7 @@ def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
     def answers():
         posterior = condition(prior, inputs, values)
         field, left = posterior.at(new), leave_one_out(posterior)
-        assert isinstance(posterior.covariance.rows, (InTime, Inputs))
+        assert isinstance(posterior.covariance.rows, (TimeCovariance, InputCovariance))
         groups = [leave_one_out(posterior, by=by) for by in ("entry", "node")]
         parts = [part for one in (left, *groups) for part in (one.mean, one.std, one.log_density)]
         joint = field.node_covariance(1), field.joint_covariance()
@@ -77,7 +77,7 @@ def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
     kind, filtered = answers()
     by_modes()
     other, expected = answers()
-    assert (kind, other) == (InTime, Inputs)
+    assert (kind, other) == (TimeCovariance, InputCovariance)
     for one, truth in zip(filtered, expected, strict=True):
         assert error(one, truth) < SAME
 
@@ -190,20 +190,20 @@ def test_the_last_two_filters_are_remembered():
 def test_filters_take_over_where_signals_are_too_many_for_modes(graph):
     inputs, _ = signals()
     prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)
-    assert isinstance(prior.rows(inputs), InTime)
-    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs)), Inputs)
-    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs) - 1), InTime)
-    assert isinstance(prior.rows(inputs, amplitude=2.0), Inputs)
-    assert isinstance(prior.rows(inputs, np.full(len(inputs), 2.0)), Inputs)
-    assert isinstance(prior.latent_covariance(inputs).rows, Inputs)
-    assert isinstance(prior.rows(inputs[:200]), InTime)
-    assert isinstance(prior.rows(inputs[:199]), Inputs)  # too few for filters to be cheaper
+    assert isinstance(prior.rows(inputs), TimeCovariance)
+    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs)), InputCovariance)
+    assert isinstance(prior.rows(inputs, most_by_modes=len(inputs) - 1), TimeCovariance)
+    assert isinstance(prior.rows(inputs, amplitude=2.0), InputCovariance)
+    assert isinstance(prior.rows(inputs, np.full(len(inputs), 2.0)), InputCovariance)
+    assert isinstance(prior.latent_covariance(inputs).rows, InputCovariance)
+    assert isinstance(prior.rows(inputs[:200]), TimeCovariance)
+    assert isinstance(prior.rows(inputs[:199]), InputCovariance)  # too few for filters to be cheaper
 
 
 def test_shrunk_covariances_are_learnt_by_modes_until_signals_are_too_many(graph, monkeypatch):
     inputs, values = signals()
     prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)
-    for most, kind in ((len(inputs), Inputs), (len(inputs) - 1, InTime)):
+    for most, kind in ((len(inputs), InputCovariance), (len(inputs) - 1, TimeCovariance)):
         monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", most)
         shrunk = condition_shrunk(prior, inputs, values)
         assert isinstance(shrunk.covariance.rows, kind)

@@ -15,9 +15,9 @@ from spectralgp.graphs import Graph
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.model.kernels import Diffusion, Independent, LocalAverage, Polynomial, PseudoInverse
+from spectralgp.model.kernels import Diffusion, IndependentSignals, LocalAverage, Polynomial, PseudoInverse
 from spectralgp.model.signals import read_signals
-from spectralgp.model.spectra import Chebyshev, Errors, Exact
+from spectralgp.model.spectra import Chebyshev, Exact, LikelihoodErrors
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 EXACTLY = Chebyshev(n_moments=257, n_probes="exact")
@@ -96,7 +96,7 @@ def test_the_truncation_error_is_a_bound(case, n_moments):
     stated = ours.errors(x)
     assert error <= stated.truncation + EXACT * abs(true.evidence(x).log_likelihood)
     assert stated.probes == stated.rounding == 0.0
-    assert true.errors(x) == Errors()
+    assert true.errors(x) == LikelihoodErrors()
 
 
 @every_case
@@ -383,7 +383,7 @@ def test_leaving_out_nodes_is_refused(by):
 def test_independent_signals_and_given_covariances_work_too():
     case = LARGE_CASES["band-pass, 10%"]
     covariance = oracle.rbf(case.inputs, case.inputs, LENGTH_SCALE)
-    for input_kernel, inputs in [(Independent(), np.empty((8, 0))), ("precomputed", covariance)]:
+    for input_kernel, inputs in [(IndependentSignals(), np.empty((8, 0))), ("precomputed", covariance)]:
         kernel = Polynomial(2, "interval")
         exact = learn(task_of(case, input_kernel=input_kernel, inputs=inputs), kernel)
         fit = learn(task_of(case, EXACTLY, input_kernel=input_kernel, inputs=inputs), kernel)

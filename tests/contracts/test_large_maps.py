@@ -14,9 +14,9 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.learning import Task
-from spectralgp.learning.expectations import LatentSignals
-from spectralgp.model.fields import ObservedBy, find_sites
-from spectralgp.model.fields.curvatures import Probed
+from spectralgp.learning.expectations import LatentExpectation
+from spectralgp.model.fields import ObservationModel, find_sites
+from spectralgp.model.fields.curvatures import ProbedLatentCovariance
 from spectralgp.model.likelihoods import Bernoulli, Poisson, StudentT
 
 N_NODES = 300
@@ -37,7 +37,7 @@ def problem(name: str, missing: float = 0.0, n_probes: int | str = 32):
     values = LIKELIHOODS[name].draw(latent, np.ones(latent.shape), rng)
     values[rng.random(values.shape) < missing] = np.nan
     ones = np.ones(values.shape)
-    observed_by = ObservedBy.of(LIKELIHOODS[name], ones, ones[None], values, has_intercept=True)
+    observed_by = ObservationModel.of(LIKELIHOODS[name], ones, ones[None], values, has_intercept=True)
     return large, exact.between(0, 0), observed_by.observations(values)
 
 
@@ -88,8 +88,8 @@ def test_draws_of_latent_signals_are_fewer_the_more_values_each_has(n_signals, n
     """As many as have 65,536 values together, from two to 64."""
     values = np.ones((n_signals, N_NODES))
     task = Task.of(GRAPH, None, np.empty((n_signals, 0)), values, spectrum=Chebyshev())
-    observed_by = ObservedBy(Poisson(), values, values[None])
-    said = LatentSignals(replace(task, observed_by=observed_by)).described("no steps")
+    observed_by = ObservationModel(Poisson(), values, values[None])
+    said = LatentExpectation(replace(task, observed_by=observed_by)).described("no steps")
     assert f"energies by {n_draws} draws" in said
 
 
@@ -103,14 +103,14 @@ def test_systems_of_several_signals_are_solved():
     dense = exact.submatrix(np.ones(weights.shape, dtype=bool))
     expected = np.linalg.solve(np.eye(weights.size) + weights.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
     for start in (None, starts):
-        found = Probed(large).solve(weights, rights, start, 1e-6)
+        found = ProbedLatentCovariance(large).solve(weights, rights, start, 1e-6)
         assert relative_error(found.reshape(2, -1), expected) < 1e-5
 
 
 def test_a_common_curvature_leaves_what_probes_err_by():
     for n_probes, bar in (("exact", 1e-3), (32, 1.5)):
         covariance, dense, _ = problem("poisson", n_probes=n_probes)
-        variance, error = Probed(covariance).variances(np.full((1, N_NODES), 0.7))
+        variance, error = ProbedLatentCovariance(covariance).variances(np.full((1, N_NODES), 0.7))
         law = np.diag(np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(N_NODES)))
         missed = np.sqrt(np.mean(np.square(variance[0] - law)))
         assert missed < (bar * np.mean(law) if error == 0 else bar * error)
@@ -120,7 +120,7 @@ def test_determinants_by_probes_are_within_their_stated_errors():
     covariance, dense, _ = problem("poisson")
     weights = np.random.default_rng(0).lognormal(0.0, 1.0, (1, N_NODES))
     expected = np.linalg.slogdet(np.eye(N_NODES) + dense * weights[0])[1]
-    value, error = Probed(covariance).log_determinant(weights)
+    value, error = ProbedLatentCovariance(covariance).log_determinant(weights)
     assert abs(value - expected) < 4 * error
     assert error < 0.01 * expected
 
@@ -130,11 +130,11 @@ def test_probes_of_determinants_are_fewer_the_more_values_each_has(size, n_probe
     """Half a million values of all together, from two to eight."""
     operator = SimpleNamespace(random_signs=lambda n_signals, random_state: n_signals)
     covariance = SimpleNamespace(shape=(2, size // 2), basis=SimpleNamespace(operator=operator))
-    assert list(Probed(covariance)._probes(np.random.default_rng(0))) == [2] * n_probes
+    assert list(ProbedLatentCovariance(covariance)._probes(np.random.default_rng(0))) == [2] * n_probes
 
 
 def test_the_heat_kernel_leaves_the_share_that_it_should():
-    latent = Probed(problem("poisson", n_probes="exact")[0])
+    latent = ProbedLatentCovariance(problem("poisson", n_probes="exact")[0])
     eigenvalues = spectralgp.decompose(GRAPH, scaled=True).eigenvalues
     for share in (0.05, 0.3, 0.9):
         assert abs(np.mean(np.exp(-latent._time(share) * eigenvalues)) - share) < 1e-3
@@ -146,7 +146,7 @@ def test_curvatures_around_an_entry_are_those_of_the_heat_kernel_and_of_similar_
     """Against dense matrices: shares of nodes by ``exp(-t L)``, of signals by squares of their covariance."""
     inputs, rng = np.array([[0.0], [0.5], [2.0]]), np.random.default_rng(0)
     prior = graph_gp(GRAPH, KERNEL, RBF(0.7), WHITE, spectrum=Chebyshev(n_probes="exact"))
-    latent = Probed(prior.latent_covariance(inputs))
+    latent = ProbedLatentCovariance(prior.latent_covariance(inputs))
     weights = rng.lognormal(0.0, 1.0, (3, N_NODES))
     around, total = latent.around(weights)
     exact = spectralgp.decompose(GRAPH, scaled=True)

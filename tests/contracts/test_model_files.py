@@ -36,25 +36,25 @@ from spectralgp import (
     Polynomial,
     Sqp,
     Stacking,
-    kernels,
 )
 from spectralgp.files import estimators as estimators_module
 from spectralgp.files import models as models_module
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, series_of
-from spectralgp.files.models import Reading, made
+from spectralgp.files.models import ModelReader, made
 from spectralgp.files.schema import MAKERS, RECORDS, array
 from spectralgp.learning import Candidate, Draws, Task
-from spectralgp.learning.fitting import Tried
+from spectralgp.learning.fitting import ComparedModel
+from spectralgp.model import kernels
 from spectralgp.model.fields import GraphGP, Shrinkage
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.model.spectra import Exact
-from spectralgp.series import Matern, ModalProcess, Oscillator
+from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent
 from spectralgp.series.learning import Dynamics
-from spectralgp.series.mean import Mean
-from spectralgp.series.times import Calendar
+from spectralgp.series.mean import SeriesMean
+from spectralgp.series.times import CalendarClock
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -81,7 +81,9 @@ MODELS = {
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
     "logarithms": lambda: GraphGPRegressor(RING).fit(np.exp(2 * WALK[:12, :2]), np.exp(2 * WALK[:12] + SPIKES)),
     "in time": lambda: GraphGPRegressor(RING).fit(WALK[:-1], WALK[1:]),
-    "forecaster": lambda: GraphGPForecaster(RING, components=[Matern(0.5)], seasons=4, residual=None).fit(SERIES, WAVE),
+    "forecaster": lambda: GraphGPForecaster(RING, components=[MaternComponent(0.5)], seasons=4, residual=None).fit(
+        SERIES, WAVE
+    ),
     "classifier": lambda: GraphGPClassifier(RING).fit(X[:2], [["a", "b", None, "a"], [None, "b", "a", None]]),
     "counts": lambda: GraphGPRegressor(RING, Polynomial(1), likelihood="negative_binomial").fit(
         X, np.round(np.exp(Y)), exposure=2.0, covariates={"x": np.arange(4.0)}
@@ -521,13 +523,13 @@ ENDS = [  # of what a field may be, and what is just beyond
     (Sqp, "n_restarts", [0], [-1]),
     (InputRecipe, "lag", [1, None], [0]),
     (Draws, "n_stand_ins", [0], [-1]),
-    (Tried, "weight", [0.0], [-LEAST]),
-    (Oscillator, "n_harmonics", [1, 1000], [0, 1001]),
-    (Calendar, "start", [-(2**62), 2**62], [-(2**62) - 1, 2**62 + 1]),
+    (ComparedModel, "weight", [0.0], [-LEAST]),
+    (OscillatorComponent, "n_harmonics", [1, 1000], [0, 1001]),
+    (CalendarClock, "start", [-(2**62), 2**62], [-(2**62) - 1, 2**62 + 1]),
     (ModalProcess, "components", [[MATERN]], [[]]),
     (Dynamics, "residuals", [[], [KERNEL]], [[KERNEL] * 2]),
     (Dynamics, "powers", [[KERNEL]], [[]]),
-    (Mean, "penalty", [0.0], [-LEAST]),
+    (SeriesMean, "penalty", [0.0], [-LEAST]),
 ]
 
 
@@ -536,7 +538,7 @@ def test_fields_have_the_ranges_of_their_nouns_to_the_last_value(noun, name, rig
     (kind,) = (field.type for field in msgspec.structs.fields(RECORDS[noun]) if field.name == name)
 
     def read(value):
-        return msgspec.convert(value, kind, dec_hook=lambda special, found: special(found, Reading({})))
+        return msgspec.convert(value, kind, dec_hook=lambda special, found: special(found, ModelReader({})))
 
     for value in right:
         read(value)
@@ -561,7 +563,7 @@ def test_fields_have_the_ranges_of_their_nouns_to_the_last_value(noun, name, rig
     ],
 )
 def test_arrays_have_the_axes_and_numbers_of_their_fields(kind, given, words):
-    reading = Reading({"own": given})
+    reading = ModelReader({"own": given})
     reading.sizes["n_nodes"] = 4
     with pytest.raises(ValueError, match=words):
         kind({"array": "own", "order": "C"}, reading)
@@ -570,7 +572,7 @@ def test_arrays_have_the_axes_and_numbers_of_their_fields(kind, given, words):
 def test_arrays_that_are_right_come_back_in_their_order():
     """Rows in the order of FORTRAN are stored turned round; a number may stand for an array where that is said."""
     rows = np.arange(6.0).reshape(2, 3)
-    reading = Reading({"own": rows, "bounds": np.arange(5), "holes": np.array([np.nan, 0.0])})
+    reading = ModelReader({"own": rows, "bounds": np.arange(5), "holes": np.array([np.nan, 0.0])})
     reading.sizes["n_nodes"] = 4
     np.testing.assert_array_equal(array("_a", "_b")({"array": "own", "order": "C"}, reading).value, rows)
     np.testing.assert_array_equal(array("n_three", "n_two")({"array": "own", "order": "F"}, reading).value, rows.T)
@@ -677,7 +679,7 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
 
 def test_a_graph_is_made_of_rows_that_are_whole():
     right = {"data": np.ones(4), "indices": np.array([1, 0, 2, 1]), "indptr": np.array([0, 1, 3, 4])}
-    assert MAKERS[Graph](Reading({}), **right, names=None, coordinates=None).n_edges == 2
+    assert MAKERS[Graph](ModelReader({}), **right, names=None, coordinates=None).n_edges == 2
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"indptr": np.array([0])}, "4 weights and 0 rows"),
         ({"indices": np.array([1, 0, 2])}, "rows of a sparse matrix"),
@@ -689,7 +691,7 @@ def test_a_graph_is_made_of_rows_that_are_whole():
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            MAKERS[Graph](Reading({}), **(right | change), names=None, coordinates=None)
+            MAKERS[Graph](ModelReader({}), **(right | change), names=None, coordinates=None)
 
 
 def test_a_candidate_has_columns_and_signals_of_its_task():
@@ -700,13 +702,15 @@ def test_a_candidate_has_columns_and_signals_of_its_task():
         {"transformation": SimpleNamespace(columns=np.array([0, 1]))},
         {"learnt_from": np.array([0, 4])},
     ):
-        assert MAKERS[Candidate](Reading({}), **(right | change)).task is task
+        assert MAKERS[Candidate](ModelReader({}), **(right | change)).task is task
     for columns in ([0, 2], [-1, 0]):
         with pytest.raises(ValueError, match=r"transformation\.columns must be columns of 2 inputs"):
-            MAKERS[Candidate](Reading({}), **(right | {"transformation": SimpleNamespace(columns=np.array(columns))}))
+            MAKERS[Candidate](
+                ModelReader({}), **(right | {"transformation": SimpleNamespace(columns=np.array(columns))})
+            )
     for rows in ([], [0, 5], [-1, 2]):
         with pytest.raises(ValueError, match="learnt_from must be some of 5 signals"):
-            MAKERS[Candidate](Reading({}), **(right | {"learnt_from": np.array(rows, dtype=int)}))
+            MAKERS[Candidate](ModelReader({}), **(right | {"learnt_from": np.array(rows, dtype=int)}))
 
 
 @pytest.mark.parametrize(
@@ -725,10 +729,10 @@ def test_the_root_of_a_shrinkage_is_of_its_signals(root, n_signals, words):
     fields = {"worth": 2.0, "root": root, "profile": np.ones(3), "n_signals": n_signals, "freedom": 5.0}
     with np.errstate(over="ignore", invalid="ignore"):
         if words is None:
-            assert MAKERS[Shrinkage](Reading({}), **fields).root is root
+            assert MAKERS[Shrinkage](ModelReader({}), **fields).root is root
         else:
             with pytest.raises(ValueError, match=words):
-                MAKERS[Shrinkage](Reading({}), **fields)
+                MAKERS[Shrinkage](ModelReader({}), **fields)
 
 
 def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved():
@@ -742,7 +746,7 @@ def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved
     fields |= {"laplacian": "normalized", "scaled": True}
 
     def read(function):
-        reading = Reading({}, responses={"steep": function})
+        reading = ModelReader({}, responses={"steep": function})
         return MAKERS[kernels.Response](reading, name="steep", sampled=saved.sampled, **fields)
 
     assert read(lambda values: steep(values) * (1 + 3e-10)).name == "steep"

@@ -14,7 +14,7 @@ from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
 from spectralgp.estimators.observing import Coefficients
-from spectralgp.model.fields import ObservedBy, condition_latent, latent, sites
+from spectralgp.model.fields import ObservationModel, condition_latent, latent, sites
 from spectralgp.model.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 from spectralgp.model.signals import read_signals
 
@@ -549,9 +549,9 @@ class Normal:
             self.further[0, [0, 2]] = np.nan
         beside = np.full((4, 5), 1.7) if complete else self.BESIDE
         likelihood, none = Gaussian(self.SCALE), np.empty((0, 4, 5))
-        known = ObservedBy(likelihood, beside, none)
+        known = ObservationModel(likelihood, beside, none)
         self.posterior = condition_latent(prior, self.INPUTS, read_signals(self.values), known)
-        self.new = self.posterior.at(self.NEW).seen_with(ObservedBy(likelihood, self.NEW_BESIDE, none[:, :2]))
+        self.new = self.posterior.at(self.NEW).seen_with(ObservationModel(likelihood, self.NEW_BESIDE, none[:, :2]))
         both = np.vstack([self.INPUTS, self.NEW])
         node = prior.node_covariance()
         self.signal = np.kron(RBF(0.7)(both), node)

@@ -1028,7 +1028,7 @@ def test_a_full_disk_leaves_no_head(tmp_path, monkeypatch):
 
     graph = random_graph()
     with monkeypatch.context() as patched:
-        patched.setattr(building.Head, "write", full)
+        patched.setattr(building.FolderHeader, "write", full)
         with pytest.raises(OSError, match="No space left"):
             PartitionedGraph.from_graph(graph, 3, tmp_path / "g")
     assert not (tmp_path / "g" / "head.json").exists()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial
-from spectralgp.series import Matern
+from spectralgp.series import MaternComponent
 
 CHROMIUM = Path("/usr/bin/chromium")
 NASTY = "<script>alert(1)</script>"
@@ -208,7 +208,7 @@ def series(signals, tmp_path_factory):
         Y[row] = 0.8 * Y[row - 1] + rng.standard_normal(50)
     Y[100:104, 4] = np.nan
     table = pd.DataFrame(Y, pd.date_range("2020-01-01", periods=120), [str(name) for name in graph.names])
-    model = GraphGPForecaster(graph, components=(Matern(0.5),), seasons=None, calendar=None).fit(table[:110])
+    model = GraphGPForecaster(graph, components=(MaternComponent(0.5),), seasons=None, calendar=None).fit(table[:110])
     return model.report(tmp_path_factory.mktemp("series") / "report.html", table, horizon=10)
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spectralgp import Graph, GraphGPForecaster
-from spectralgp.model.statespace import Matern
+from spectralgp.model.statespace import MaternComponent
 from spectralgp.series import model as series_model
 
 N_NODES, N_LEARNT = 5, 60
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
-QUICK = {"components": (Matern(0.5),), "seasons": None}
+QUICK = {"components": (MaternComponent(0.5),), "seasons": None}
 
 
 def correlated(n_rows: int, carry: float = 0.9, seed: int = 0) -> np.ndarray:
@@ -78,9 +78,9 @@ def test_densities_obey_the_chain_rule(fitted, kind, moves):
 
 
 def test_correlations_are_cached_where_they_have_settled(fitted, monkeypatch):
-    calls, correlation = [], series_model.Ahead.correlation
+    calls, correlation = [], series_model.SeriesForecast.correlation
     monkeypatch.setattr(
-        series_model.Ahead, "correlation", lambda law, place: calls.append(1) or correlation(law, place)
+        series_model.SeriesForecast, "correlation", lambda law, place: calls.append(1) or correlation(law, place)
     )
     fitted.log_predictive_density(VALUES[N_LEARNT:])
     assert len(calls) <= 2
@@ -155,7 +155,7 @@ def test_trends_are_continued(kind):
         "line and week": 2 * steps + 3 * np.sin(2 * np.pi * steps / 7 + np.arange(2)) + random.standard_normal((66, 2)),
         "counter": np.cumsum(random.poisson(20, size=(66, 2)), axis=0).astype(float),
     }[kind]
-    model = GraphGPForecaster(components=(Matern(1.5),), drift=None).fit(values[:60])
+    model = GraphGPForecaster(components=(MaternComponent(1.5),), drift=None).fit(values[:60])
     mean, std = model.predict(6, return_std=True)
     assert [one.period for one in model.seasons_] == ([7.0] if "week" in kind else [])
     assert np.abs(mean - values[60:]).mean() < 0.5 * np.abs(values[59] - values[60:]).mean()

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp.model.fields import EffectPrior, ObservedBy, Sites, find_sites, sites
+from spectralgp.model.fields import EffectPrior, ObservationModel, Sites, find_sites, sites
 from spectralgp.model.fields import curvatures as tables
 from spectralgp.model.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
 
@@ -39,7 +39,7 @@ def problem(likelihood: Likelihood, n_signals: int, n_nodes: int, seed: int, mis
     values = likelihood.draw(latent, beside, rng)
     values[rng.random(values.shape) < missing] = np.nan
     columns = np.stack([np.ones(values.shape), rng.standard_normal(values.shape)])[:n_effects]
-    observations = ObservedBy.of(likelihood, beside, columns, values, has_intercept=True).observations(values)
+    observations = ObservationModel.of(likelihood, beside, columns, values, has_intercept=True).observations(values)
     return covariance, observations, covariance.submatrix(np.ones(values.shape, dtype=bool))
 
 
@@ -168,7 +168,7 @@ def test_a_start_of_another_covariance_does_not_lead_astray(name):
     )
     beside = np.ones(small.shape)
     values = likelihood.draw(2.0 * rng.standard_normal(small.shape), beside, rng)
-    observed_by = ObservedBy.of(likelihood, beside, np.ones((1, *values.shape)), values, has_intercept=True)
+    observed_by = ObservationModel.of(likelihood, beside, np.ones((1, *values.shape)), values, has_intercept=True)
     observations = observed_by.observations(values)
     found = find_sites(large, observations, find_sites(small, observations))
     expected = find_sites(large, observations)
@@ -178,7 +178,7 @@ def test_a_start_of_another_covariance_does_not_lead_astray(name):
 
 def test_a_common_curvature_makes_effective_ones_exact():
     covariance, _, dense = problem(Poisson(), 5, 8, 0)
-    bases, common = tables.InModes(covariance), np.full((5, 8), 0.7)
+    bases, common = tables.ModalLatentCovariance(covariance), np.full((5, 8), 0.7)
     (variance, error), at_modes = bases.variances(common), bases.variances_at_modes(common)
     assert error == 0.0
     law = np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(40))
@@ -193,7 +193,7 @@ def test_deviations_add_up_to_the_covariance_at_every_frequency(monkeypatch):
     monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
     monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
     fast = find_sites(covariance, observations)
-    bases, rng = tables.InModes(covariance), np.random.default_rng(0)
+    bases, rng = tables.ModalLatentCovariance(covariance), np.random.default_rng(0)
     for most, bar in ((6, 1e-12), (4, 0.9)):
         factors = fast.deviations(most, rng)
         assert len(factors) == most + 2  # and those of the effects
@@ -307,7 +307,7 @@ def test_effects_that_values_leave_open_are_as_their_prior_says():
     """Zeros alone would have a rate of zero: the prior decides how low, and the variances know of it."""
     covariance, _, dense = problem(Poisson(), 4, 6, 0)
     values, exposures = np.zeros((4, 6)), np.full((4, 6), 2.0)
-    observed_by = ObservedBy.of(Poisson(), exposures, np.ones((1, 4, 6)), values, has_intercept=True)
+    observed_by = ObservationModel.of(Poisson(), exposures, np.ones((1, 4, 6)), values, has_intercept=True)
     found = find_sites(covariance, observed_by.observations(values))
     assert found.observations.effects.mean == pytest.approx(np.log(0.5 / 48))
     prior, total = with_effects(found.observations, dense)
@@ -324,10 +324,10 @@ def test_effects_that_values_leave_open_are_as_their_prior_says():
 
 def test_values_that_do_not_vary_have_a_rough_variance_of_one():
     ones = np.ones((3, 4))
-    observed_by = ObservedBy.of(Poisson(), ones, ones[None], 7.0 * ones, has_intercept=True)
+    observed_by = ObservationModel.of(Poisson(), ones, ones[None], 7.0 * ones, has_intercept=True)
     assert observed_by.observations(7.0 * ones).rough_variance == 1.0
     values = np.array([[1.0, 2.0, 4.0, np.nan]])
-    varied = ObservedBy.of(Poisson(), ones[:1], ones[None, :1], values, has_intercept=True).observations(values)
+    varied = ObservationModel.of(Poisson(), ones[:1], ones[None, :1], values, has_intercept=True).observations(values)
     assert varied.rough_variance == pytest.approx(np.var(np.log([1.5, 2.5, 4.5]), ddof=1))
 
 
@@ -336,7 +336,7 @@ def test_determinants_by_probes_are_within_their_stated_errors(monkeypatch):
     covariance, _, dense = problem(Poisson(), 5, 8, 0)
     weights = np.random.default_rng(0).lognormal(0.0, 1.0, (5, 8))
     expected = np.linalg.slogdet(np.eye(40) + dense * weights.ravel())[1]
-    latent, found = tables.InModes(covariance), []
+    latent, found = tables.ModalLatentCovariance(covariance), []
     for seed in range(30):
         monkeypatch.setattr(tables, "PROBE_SEED", seed)
         value, error = latent.log_determinant(weights)
@@ -352,7 +352,7 @@ def test_determinants_have_eight_probes(monkeypatch):
     covariance, _, _ = problem(Poisson(), 5, 8, 0)
     probes, quadrature = [], tables.gauss_quadrature
     monkeypatch.setattr(tables, "gauss_quadrature", lambda *given: probes.append(given) or quadrature(*given))
-    tables.InModes(covariance).log_determinant(np.full((5, 8), 0.7))
+    tables.ModalLatentCovariance(covariance).log_determinant(np.full((5, 8), 0.7))
     assert len(probes) == 8
 
 
@@ -365,7 +365,7 @@ def test_draws_go_on_from_a_start_and_are_solved_to_a_tolerance():
     np.testing.assert_array_equal(same, solutions)
     np.testing.assert_array_equal(again, drawn)
     rng, weights = np.random.default_rng(1), found.terms[2].ravel()
-    prior, white = (tables.InModes(covariance).drawn(3, rng), rng.standard_normal((3, 5, 8)))
+    prior, white = (tables.ModalLatentCovariance(covariance).drawn(3, rng), rng.standard_normal((3, 5, 8)))
     right = weights * prior.reshape(3, -1) + np.sqrt(weights) * white.reshape(3, -1)
     expected = np.linalg.solve(np.eye(40) + weights[:, None] * dense, right.T).T
     assert relative_error(solutions.reshape(3, -1), expected) < 1e-5
@@ -374,7 +374,7 @@ def test_draws_go_on_from_a_start_and_are_solved_to_a_tolerance():
 
 def test_prior_draws_have_the_covariance_white_part_included():
     covariance, _, dense = problem(Poisson(), 2, 4, 0)
-    drawn = tables.InModes(covariance).drawn(4_000, np.random.default_rng(0)).reshape(4_000, -1)
+    drawn = tables.ModalLatentCovariance(covariance).drawn(4_000, np.random.default_rng(0)).reshape(4_000, -1)
     spreads = np.sqrt((np.outer(np.diag(dense), np.diag(dense)) + dense**2) / 4_000)
     assert np.all(np.abs(drawn.T @ drawn / 4_000 - dense) < 5 * spreads)
 
@@ -386,14 +386,14 @@ def test_systems_with_sites_are_solved_whatever_they_say(weights):
     rng = np.random.default_rng(0)
     some = {"none": np.zeros((5, 8)), "tiny": np.full((5, 8), 1e-14), "some": rng.lognormal(0, 2, (5, 8))}[weights]
     rights = rng.standard_normal((2, 5, 8))
-    found = tables.InModes(covariance).solve(some, rights, None, 1e-9)
+    found = tables.ModalLatentCovariance(covariance).solve(some, rights, None, 1e-9)
     expected = np.linalg.solve(np.eye(40) + some.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
     assert relative_error(found.reshape(2, -1), expected) < 1e-7
 
 
 def test_a_step_tells_what_it_gains_and_there_is_nothing_to_gain_at_the_end():
     covariance, observations, _ = problem(Poisson(), 5, 8, 0)
-    found, latent = find_sites(covariance, observations), tables.InModes(covariance)
+    found, latent = find_sites(covariance, observations), tables.ModalLatentCovariance(covariance)
     moved = replace(found, coefficients=found.coefficients + 0.5)
     further, gain = sites._newton(moved, latent, 1e-9)
     assert gain == pytest.approx(further.gained - moved.gained)

@@ -14,7 +14,7 @@ import oracle
 from spectralgp.graphs import Graph
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import condition, graph_gp, leave_one_out
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, StandardisedKernel, WithResidual, as_input_kernel
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Units, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectralSignals
@@ -49,7 +49,7 @@ def dense_filter(kernel):
 
 def task_of(spectrum, scale="node", carried=True, kernel="default"):
     signals = read_signals(SIGNALS, "global", scale, keep_source=SPECTRA[spectrum] is not None)
-    chosen = Standardised.of(INPUTS) if kernel == "default" else as_input_kernel(kernel)
+    chosen = StandardisedKernel.of(INPUTS) if kernel == "default" else as_input_kernel(kernel)
     return Task(
         GRAPH,
         chosen,

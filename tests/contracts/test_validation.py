@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, cross_val_score, cross_validate
 
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Likelihood, Polynomial
-from spectralgp.model.fields.field import MixedField
+from spectralgp.model.fields.field import MixtureField
 from spectralgp.model.kernels import SpectralKernel
 from spectralgp.model.signals import read_signals
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer
@@ -53,7 +53,7 @@ def test_new_inputs_have_the_features_of_the_training_inputs(fitted):
 @pytest.mark.parametrize("n_samples", [0, -1])
 def test_samples_are_counted_from_one(fitted, n_samples):
     field = fitted.posterior_.at(np.zeros((1, 2)))
-    for one in (field, MixedField(np.array([0.5, 0.5]), (field, field))):
+    for one in (field, MixtureField(np.array([0.5, 0.5]), (field, field))):
         with pytest.raises(ValueError, match=f"n_samples must be .*got {n_samples}"):
             one.sample(n_samples, np.random.default_rng(0))
 

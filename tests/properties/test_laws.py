@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 import spectralgp
 from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
-from spectralgp.model.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
+from spectralgp.model.fields import Field, PartialObservations, Posterior, condition, condition_shrunk, graph_gp
 from spectralgp.model.fields.seen import ALWAYS_EXACT
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
@@ -151,7 +151,7 @@ def test_values_of_weight_zero_say_nothing(problem):
         return
     field = problem.field()
     zeros = np.zeros(field.covariance.shape)
-    asked = replace(field, seen=Seen(field.covariance, zeros, zeros))
+    asked = replace(field, seen=PartialObservations(field.covariance, zeros, zeros))
     assert_same(asked, field, problem.spread)
     densities = asked.log_density(problem.further), field.log_density(problem.further)
     assert relative_error(*densities, max(abs(densities[1]), problem.further.size)) < MASKED

@@ -10,7 +10,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from oracle import relative_error
-from spectralgp import Graph, baselines
+from spectralgp import Graph
+from spectralgp.learning import baselines
 from tolerances import EXACT, FORMULA, OPTIMUM, ROUND_TRIP
 
 MODULES = ("_holes", "_imputers", "_missing_page", "bench_missing")

@@ -9,8 +9,9 @@ from scipy.stats import t as student
 from sklearn.linear_model import RidgeCV
 
 from oracle import relative_error
-from spectralgp import Graph, baselines
-from spectralgp.learning.baselines import Forecast, NoChange, NodeMeans, Performance, RidgeRegression
+from spectralgp import Graph
+from spectralgp.learning import baselines
+from spectralgp.learning.baselines import BaselinePrediction, NoChange, NodeMeans, PredictionErrors, RidgeRegression
 from spectralgp.scores import coverage, crps, root_mean_square_error
 from tolerances import EXACT, FORMULA
 
@@ -231,7 +232,7 @@ def test_joint_densities_are_those_of_what_was_observed(data):
     second = multivariate_normal(found.mean[1], covariance).logpdf(holed[1])
     assert relative_error(densities[:2], np.array([first, second])) < FORMULA
     assert densities[3] == 0
-    alone = Forecast(found.mean, found.std).log_density(holed)
+    alone = BaselinePrediction(found.mean, found.std).log_density(holed)
     expected = np.nansum(norm.logpdf(holed, found.mean, found.std), axis=1)
     assert relative_error(alone, expected) < FORMULA
 
@@ -428,16 +429,16 @@ def test_performances_are_scores():
     std = rng.uniform(0.5, 2, (8, 5))
     observed[2, 1], observed[4] = NAN, NAN
     joint = rng.standard_normal(8)
-    found = Performance.of("ours", observed, mean, std, joint)
+    found = PredictionErrors.of("ours", observed, mean, std, joint)
     assert found.rmse == pytest.approx(root_mean_square_error(observed, mean), rel=EXACT)
     assert found.crps == pytest.approx(np.nanmean(crps(observed, mean, std)), rel=EXACT)
     assert found.log_density == pytest.approx(np.mean(np.delete(joint, 4)), rel=EXACT)
     assert found.coverages == {level: coverage(observed, mean, std, level) for level in (0.5, 0.8, 0.9)}
-    by_value = Performance.of("ours", observed, mean, std)
+    by_value = PredictionErrors.of("ours", observed, mean, std)
     assert by_value.log_density == pytest.approx(np.nanmean(norm.logpdf(observed, mean, std)), rel=EXACT)
     assert found.n_values == 34
     assert found.log_density_error == pytest.approx(np.std(np.delete(joint, 4), ddof=1) / np.sqrt(7), rel=EXACT)
-    few = [Performance.of("ours", observed[:n], mean[:n], std[:n]).log_density_error for n in (1, 2)]
+    few = [PredictionErrors.of("ours", observed[:n], mean[:n], std[:n]).log_density_error for n in (1, 2)]
     assert np.isnan(few).tolist() == [True, False]
 
 
@@ -445,7 +446,7 @@ def test_better_is_by_the_mean_and_clear_by_more_than_a_standard_error():
     observed, std = np.zeros((4, 1)), np.ones((4, 1))
 
     def of(errors):
-        return Performance.of("one", observed, np.array(errors)[:, None], std)
+        return PredictionErrors.of("one", observed, np.array(errors)[:, None], std)
 
     assert of([1.0, 1.0, 1.0, 1.0]).better_than(of([2.0, 2.0, 2.0, 2.1])) == dict.fromkeys(
         ("rmse", "crps", "log_density"), True

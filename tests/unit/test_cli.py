@@ -57,7 +57,7 @@ def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, 
 
 
 def test_the_table_fits_eighty_columns():
-    rows = tuple(demo.Row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
+    rows = tuple(demo.DemoRow(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
     console = Console(width=80)
     with console.capture() as capture:
         console.print(table_of(rows, demo.COLUMNS, name="method", title="method"))
@@ -67,7 +67,7 @@ def test_the_table_fits_eighty_columns():
 
 
 def test_the_best_numbers_are_bold():
-    rows = (demo.Row("a", 0.2, 0.1, None), demo.Row("b", 0.1, 0.2, 0.8))
+    rows = (demo.DemoRow("a", 0.2, 0.1, None), demo.DemoRow("b", 0.1, 0.2, 0.8))
     rmse, error, coverage = [
         list(column.cells) for column in table_of(rows, demo.COLUMNS, name="method", title="method").columns[1:]
     ]

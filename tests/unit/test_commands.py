@@ -38,17 +38,17 @@ from spectralgp import (
     RandomWalk,
     cli,
     load,
-    plots,
 )
 from spectralgp.cli import answers, files, learning, pictures
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_json
-from spectralgp.cli.commands import KERNELS, Fit
+from spectralgp.cli.commands import KERNELS, FitCommand
 from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import _aspect
-from spectralgp.learning.baselines import NodeMeans, Performance, RidgeRegression, hidden_at_once
+from spectralgp.learning.baselines import NodeMeans, PredictionErrors, RidgeRegression, hidden_at_once
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
+from spectralgp.show import plots
 
 SOURCE = Path(spectralgp.__file__).parents[1]
 FIT = ["fit", "--graph", "files/edges.csv", "--kernel", "polynomial:2"]
@@ -502,7 +502,7 @@ def test_comparing_is_fitting_and_scoring(folder):
 
 def performance(name, size, std=1.0):
     errors = size * np.random.default_rng(0).standard_normal((6, 4))
-    return Performance.of(name, errors, np.zeros((6, 4)), np.full((6, 4), std), -(errors[:, 0] ** 2))
+    return PredictionErrors.of(name, errors, np.zeros((6, 4)), np.full((6, 4), std), -(errors[:, 0] ** 2))
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_the_default_or_else_the_best_is_compared_with_baselines(folder, monkeyp
     def compared(name, model, training, new):
         found = performance(name, sizes[name])
         assert (len(training.signals), len(new.signals)) == (24, 6)
-        return learning.Compared.of(found, 12.345, None, 0.5), found, np.full((6, 4), 0.5)
+        return learning.ComparisonRow.of(found, 12.345, None, 0.5), found, np.full((6, 4), 0.5)
 
     monkeypatch.setattr(learning, "_compared", compared)
     monkeypatch.setattr(learning, "_baselines", lambda training, new: [performance("node means", 0.95)])
@@ -721,11 +721,11 @@ def test_what_was_typed_as_inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.csv").touch()
     parts = {
-        (): files.InputParts(), ("time",): files.InputParts(time=True), ("lag:12",): files.InputParts(lag=12),
-        ("a.csv", "lag:1", "time"): files.InputParts(True, 1, Path("a.csv")),
+        (): files.InputColumns(), ("time",): files.InputColumns(time=True), ("lag:12",): files.InputColumns(lag=12),
+        ("a.csv", "lag:1", "time"): files.InputColumns(True, 1, Path("a.csv")),
     }  # fmt: skip
     assert {typed: files.input_parts(list(typed)) for typed in parts} == parts
-    assert files.input_parts(None) == files.InputParts()
+    assert files.input_parts(None) == files.InputColumns()
     for typed, said in (
         (["time", "time"], "at most once; got time and time. Join tables into one."),
         (["a.csv", "a.csv"], "at most once; got a.csv and a.csv"),
@@ -779,11 +779,11 @@ def test_errors_name_their_file_once_and_tables_are_written_as_they_are_read(tmp
     first, given = files.dialect_for(asked, None, path, tmp_path / "none.csv"), files.dialect_for(asked, None)
     assert (first.separator, given.separator, first.date_format, given.date_format) == (";", ",", *2 * ("%d.%m.%Y",))
     table = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    joined = files.joined([table[["a"]], table[["b"]]], pd.Index([7]), files.InputParts())
+    joined = files.joined([table[["a"]], table[["b"]]], pd.Index([7]), files.InputColumns())
     pd.testing.assert_frame_equal(joined, table.set_axis([7]))
-    assert files.joined([], pd.Index([7]), files.InputParts()) is None
+    assert files.joined([], pd.Index([7]), files.InputColumns()) is None
     with pytest.raises(ValueError, match=re.escape("--inputs must have no column named as those of time and lag")):
-        files.joined([table, table], pd.Index([7]), files.InputParts())
+        files.joined([table, table], pd.Index([7]), files.InputColumns())
 
 
 def test_answers_for_machines_are_plain(capsys):
@@ -831,7 +831,7 @@ def test_what_was_typed_is_what_is_fitted(folder):
     given = {"out": Path("x.sgp"), "graph": Path("files/edges.csv"), "signals": Path("files/incomes.csv")}
 
     def made(of, kernel=None, **typed):
-        asked = Fit(**given | typed)
+        asked = FitCommand(**given | typed)
         return of(asked, kernel, files.read_data(asked, asked.signals))
 
     model, (inputs, signals) = made(learning._of_signals, Diffusion(), spectrum="exact", seed=7, jobs=3)
@@ -860,7 +860,7 @@ def test_what_was_typed_is_what_is_fitted(folder):
             made(learning._of_series, **wrong)
     Path("classes.csv").write_text("state,side\nMaine,east\nOhio,west\n")
     classes = {"signals": None, "classes": Path("classes.csv")}
-    classifier, (features, labels) = learning._of_classes(Fit(**given | classes), None, Path("classes.csv"))
+    classifier, (features, labels) = learning._of_classes(FitCommand(**given | classes), None, Path("classes.csv"))
     assert (classifier.spectrum, features) == ("auto", None)
     assert {name: label for name, label in zip(classifier.graph.names, labels, strict=True) if label} == {
         "Maine": "east", "Ohio": "west"
@@ -873,10 +873,10 @@ def test_what_was_typed_is_what_is_fitted(folder):
         ({"likelihood": "poisson"}, "--likelihood must be left out with --classes"),
     ):
         with pytest.raises(typer.BadParameter, match=said):
-            learning._of_classes(Fit(**given | classes | typed), None, Path("classes.csv"))
+            learning._of_classes(FitCommand(**given | classes | typed), None, Path("classes.csv"))
     Path("classes.csv").write_text("state,side,more\nMaine,east,1\n")
     with pytest.raises(typer.BadParameter, match="two columns, node and class; got 3"):
-        learning._of_classes(Fit(**given | classes), None, Path("classes.csv"))
+        learning._of_classes(FitCommand(**given | classes), None, Path("classes.csv"))
     assert "got both" in refused(*LAGGED, "--classes", "classes.csv", status=2)
 
 
@@ -1018,12 +1018,12 @@ def test_what_inputs_of_a_fitted_model_are_made_of(folder):
             parts(*given)
         return str(found.value)
 
-    everything = files.InputParts(True, 2, table, "dates", ("a", "b"))
+    everything = files.InputColumns(True, 2, table, "dates", ("a", "b"))
     names = ["time", "x", "y", "a", "b"]
     assert parts(both, names, "table.csv") == parts(both, names, "lag:2", "time", "table.csv") == everything
-    assert parts(InputRecipe("numbers"), ["time"]) == files.InputParts(True, clock="numbers")
-    assert parts(InputRecipe(lag=3), ["x", "y"]) == files.InputParts(lag=3)
-    assert parts(InputRecipe(), ["x"]) == files.InputParts()
+    assert parts(InputRecipe("numbers"), ["time"]) == files.InputColumns(True, clock="numbers")
+    assert parts(InputRecipe(lag=3), ["x", "y"]) == files.InputColumns(lag=3)
+    assert parts(InputRecipe(), ["x"]) == files.InputColumns()
     assert "must be left out: the model was fitted without inputs; got time" in wrong(InputRecipe(), ["x"], "time")
     assert "with time (dates), lag:2 and a table with a, b; got lag:1 and table.csv" in wrong(
         both, names, "lag:1", "table.csv"
@@ -1031,10 +1031,10 @@ def test_what_inputs_of_a_fitted_model_are_made_of(folder):
     assert "must name a table: the model was fitted with time (dates)" in wrong(both, names, "time")
     assert "as the model was fitted, with lag:3; got time." in wrong(InputRecipe(lag=3), ["x", "y"], "time")
     assert "as the model was fitted, with lag:3; got table.csv." in wrong(InputRecipe(lag=3), ["x", "y"], "table.csv")
-    assert parts(None, ["time"], "time") == files.InputParts(True)
-    assert parts(None, ["y", "time", "x"], "lag:4", "time") == files.InputParts(True, 4)
-    assert parts(None, ["x", "b", "y"], "lag:1", "table.csv") == files.InputParts(False, 1, table, columns=("b",))
-    assert parts(None, ["b", "a"], "table.csv") == files.InputParts(table=table, columns=("b", "a"))
+    assert parts(None, ["time"], "time") == files.InputColumns(True)
+    assert parts(None, ["y", "time", "x"], "lag:4", "time") == files.InputColumns(True, 4)
+    assert parts(None, ["x", "b", "y"], "lag:1", "table.csv") == files.InputColumns(False, 1, table, columns=("b",))
+    assert parts(None, ["b", "a"], "table.csv") == files.InputColumns(table=table, columns=("b", "a"))
     assert "must say how the model's inputs, 'a', 'b', are made" in wrong(None, ["a", "b"])
     for typed, features in (("time", ["x"]), ("lag:1", ["x"]), ("time", ["time", "a"])):
         assert f"to, {', '.join(map(repr, features))}; got {typed}." in wrong(None, features, typed)
@@ -1043,7 +1043,7 @@ def test_what_inputs_of_a_fitted_model_are_made_of(folder):
     assert files.features_of(unnamed) == ["x0", "x1"]
     assert files.how_made(unnamed, ["table.csv"]).columns == ("x0", "x1")
     bare = SimpleNamespace(input_recipe_=None, graph_=graph)
-    assert files.how_made(bare, None) == files.InputParts()
+    assert files.how_made(bare, None) == files.InputColumns()
 
 
 def test_a_lag_of_several_rows(folder):

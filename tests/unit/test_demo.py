@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from scipy.stats import norm
 
 from spectralgp import GraphGPRegressor, Identity, Polynomial
-from spectralgp.cli.showcase import METHODS, OUTAGE, PICTURE, Row, interpolate, made_outages, run_demo
+from spectralgp.cli.showcase import METHODS, OUTAGE, PICTURE, DemoRow, interpolate, made_outages, run_demo
 from spectralgp.datasets import load_air_quality
 
 pytestmark = pytest.mark.slow  # test_cli runs the demonstration as it is
@@ -133,7 +133,7 @@ def test_the_conclusion_says_what_the_numbers_say(result):
     ],
 )
 def test_the_conclusion_does_not_flatter(result, rmse, inside, words):
-    rows = [Row("other", 0.5, 0.4, None), Row("spectralgp", rmse, 0.1, inside)]
+    rows = [DemoRow("other", 0.5, 0.4, None), DemoRow("spectralgp", rmse, 0.1, inside)]
     assert all(word in replace(result, rows=rows).conclusion for word in words)
 
 

@@ -11,15 +11,15 @@ import pytest
 
 import oracle
 from spectralgp import Chebyshev, Exact, Graph, GraphGPRegressor
-from spectralgp._basics.tables import Layout, as_table
+from spectralgp._basics.tables import TableKind, as_table
 from spectralgp.estimators import reading
-from spectralgp.estimators.reading import Form
+from spectralgp.estimators.reading import SignalFormat
 
 NAN = np.nan
 NAMES = ("c", "a", "b")
 # the graph's nodes are a, b, c: where each is among the columns
-FORM = Form(NAMES, np.array([1, 2, 0]), False, None, True, np.array([True, False, True, True]))
-PLAIN = Form(None, None, False, None, True, np.ones(4, dtype=bool))
+FORM = SignalFormat(NAMES, np.array([1, 2, 0]), False, None, True, np.array([True, False, True, True]))
+PLAIN = SignalFormat(None, None, False, None, True, np.ones(4, dtype=bool))
 
 
 # Forms
@@ -27,11 +27,11 @@ PLAIN = Form(None, None, False, None, True, np.ones(4, dtype=bool))
 
 def test_nodes_are_named_in_the_order_of_the_graph():
     assert FORM.names_of(3) == ["a", "b", "c"]
-    assert Form(NAMES, None, False, None, True, FORM.kept).names_of(3) == ["c", "a", "b"]
+    assert SignalFormat(NAMES, None, False, None, True, FORM.kept).names_of(3) == ["c", "a", "b"]
     assert PLAIN.names_of(2) == ["node 0", "node 1"]
     assert [FORM.name_of(node) for node in range(3)] == ["'a'", "'b'", "'c'"]
     assert PLAIN.name_of(2) == "2"
-    assert Form(None, np.array([1, 2, 0]), False, None, True, FORM.kept).name_of(2) == "0"
+    assert SignalFormat(None, np.array([1, 2, 0]), False, None, True, FORM.kept).name_of(2) == "0"
 
 
 def test_orders_of_nodes_are_undone_along_any_axis():
@@ -82,14 +82,14 @@ def test_answers_are_shaped_as_what_was_given():
     given = as_table(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["b", "c", "a"]), "Y")
     assert FORM.shaped_as(np.array([[10.0, 20.0, 30.0]]), given).tolist() == [[20, 30, 10]]
     assert FORM.shaped_as(np.array([[10.0, 20.0, 30.0]]), np.zeros((1, 3))).tolist() == [[30, 10, 20]]
-    flat = Form(None, None, True, None, True, np.ones(2, dtype=bool))
+    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
     assert flat.shaped_as(np.array([[1.0], [2.0]]), np.zeros(2)).tolist() == [1, 2]
 
 
 def test_one_signal_may_be_one_dimensional():
     assert FORM.as_rows(np.array([1.0, 2.0, 3.0])).shape == (1, 3)
     assert FORM.as_rows(np.ones((2, 3))).shape == (2, 3)
-    flat = Form(None, None, True, None, True, np.ones(2, dtype=bool))
+    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
     assert flat.as_rows(np.ones(2)).shape == (2,)
     masked = FORM.as_rows(np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False]))
     assert np.ma.getmaskarray(masked).tolist() == [[False, True, False]]
@@ -105,17 +105,19 @@ def test_signals_have_the_columns_of_those_at_fit():
     for wrong in (np.ones((3, 2)), np.ones(3)):
         with pytest.raises(ValueError, match=r"Y must have shape \(n_inputs, n_nodes\) with n_nodes = 3; got"):
             FORM.signals(wrong, 3, estimator)
-    flat = Form(None, None, True, None, True, np.ones(2, dtype=bool))
+    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
     assert flat.signals(np.ones(2), 1, estimator).shape == (2, 1)
 
 
 def test_the_kind_of_table_is_that_of_fit_unless_another_is_asked_for():
     values = np.arange(6.0).reshape(2, 3)
-    turned = Form(NAMES, None, False, Layout("xarray", ("day", "place"), is_turned=True), True, np.ones(2, dtype=bool))
+    turned = SignalFormat(
+        NAMES, None, False, TableKind("xarray", ("day", "place"), is_turned=True), True, np.ones(2, dtype=bool)
+    )
     assert turned.answer(values, "xarray", NAMES, None).dims == ("place", "day")
     assert turned.answer(values, "default", NAMES, None).dims == ("place", "day")
     assert type(turned.answer(values, "numpy", NAMES, None)) is np.ndarray
-    frames = Form(NAMES, None, False, Layout("pandas"), True, np.ones(2, dtype=bool))
+    frames = SignalFormat(NAMES, None, False, TableKind("pandas"), True, np.ones(2, dtype=bool))
     assert frames.answer(values, "xarray", NAMES, None).dims == ("signal", "node")
     assert frames.answer(values, "default", NAMES, None).columns.tolist() == list(NAMES)
     assert PLAIN.answer(values, "default", None, None) is values

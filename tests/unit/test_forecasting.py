@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from spectralgp.model.statespace import Matern, Oscillator
+from spectralgp.model.statespace import MaternComponent, OscillatorComponent
 from spectralgp.series import ModalProcess
-from spectralgp.series.backtests import Scored, naive, scored
+from spectralgp.series.backtests import ScoredForecasts, naive, scored
 from spectralgp.series.mean import (
     PENALTIES,
     _around,
@@ -29,19 +29,19 @@ from spectralgp.series.mean import (
     smoothness_slope,
     week_about,
 )
-from spectralgp.series.model import Rows, _units, components_for, conditioned, interpolated, scored_rows
+from spectralgp.series.model import SeriesRows, _units, components_for, conditioned, interpolated, scored_rows
 from spectralgp.series.stack import (
     DRIFT_PENALTIES,
     LAGS,
     SHARES,
-    AtHorizon,
-    Judged,
-    Member,
-    Stack,
-    Trials,
-    _Forecasts,
+    BlockValidation,
+    Ensemble,
+    EnsembleMember,
+    HorizonScores,
+    MemberScores,
     _forecasts,
     _judged_at,
+    _MemberForecasts,
     as_correlations,
     block_ends,
     densities_by_share,
@@ -55,7 +55,7 @@ from spectralgp.series.stack import (
     stacked,
     weights_by_squares,
 )
-from spectralgp.series.times import Numbers, as_times, clock_of
+from spectralgp.series.times import NumericClock, as_times, clock_of
 
 
 def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:
@@ -124,7 +124,7 @@ def test_a_week_of_days_is_looked_for_with_the_waves_beside_those_of_days():
 
 
 def test_seasons_that_do_not_help_are_left_out():
-    clock = Numbers()
+    clock = NumericClock()
     steps = np.arange(400.0)
     assert learn_mean(clock, steps, autoregressive(400, 5, 0.8), None, "auto", "auto").seasons == ()
     seasonal = learn_mean(clock, steps, 3 * waves(400, 12.0) + noise(400, 4), None, "auto", "auto")
@@ -134,7 +134,7 @@ def test_seasons_that_do_not_help_are_left_out():
 
 
 def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
-    clock, steps = Numbers(), np.arange(120.0)
+    clock, steps = NumericClock(), np.arange(120.0)
     X = noise(120, 2, 1)
     values = 50 + 3 * waves(120, 8.0) + X @ noise(2, 4, 2) + 0.1 * noise(120, 4)
     mean = learn_mean(clock, steps, values, X, 8.0, None)
@@ -147,7 +147,7 @@ def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
 @pytest.mark.parametrize(("n_rows", "is_judged"), [(9, False), (10, True), (60, True)])
 def test_columns_that_say_nothing_are_shrunk_where_rows_can_be_held_out(n_rows, is_judged):
     X, values = noise(n_rows, 3, 1), noise(n_rows, 2, 8)
-    mean = learn_mean(Numbers(), np.arange(float(n_rows)), values, X, None, None)
+    mean = learn_mean(NumericClock(), np.arange(float(n_rows)), values, X, None, None)
     scaled = (values - values.mean(axis=0)) / values.std(axis=0)
     best = _best_penalty(np.arange(float(n_rows)), (X - X.mean(axis=0)) / X.std(axis=0), scaled, 3)[1]
     assert best > PENALTIES[0]
@@ -157,8 +157,8 @@ def test_columns_that_say_nothing_are_shrunk_where_rows_can_be_held_out(n_rows, 
 def test_rows_too_few_to_be_held_out_are_shrunk_the_least():
     steps, X = np.arange(9.0), noise(9, 1, 1)
     values = 50 + waves(9, 5.0) + X @ noise(1, 4, 2)
-    mean = learn_mean(Numbers(), steps, values, X, 5.0, None)
-    columns = np.hstack([mean.seasons[0].columns(Numbers(), steps), (X - X.mean(0)) / X.std(0)])
+    mean = learn_mean(NumericClock(), steps, values, X, 5.0, None)
+    columns = np.hstack([mean.seasons[0].columns(NumericClock(), steps), (X - X.mean(0)) / X.std(0)])
     expected = ridge(columns, values, np.full(columns.shape[1], np.min(PENALTIES)), 1)
     np.testing.assert_allclose(mean.coefficients, expected, rtol=1e-8)
 
@@ -343,7 +343,7 @@ def test_a_node_with_missing_values_has_the_season_of_its_own_values():
     steps, values = np.arange(120.0), 50 + 3 * waves(120, 8.0) + 0.1 * noise(120, 4)
     values[60:, 1] = np.nan
     values[20:30] = np.nan
-    mean = learn_mean(Numbers(), steps, values, None, 8.0, None)
+    mean = learn_mean(NumericClock(), steps, values, None, 8.0, None)
     there = np.r_[np.arange(20), np.arange(30, 60)]
     alone = learnt_from(mean, steps[there], values[there], None)
     np.testing.assert_allclose(mean.coefficients[:, 1], alone.coefficients[:, 1], rtol=1e-9)
@@ -359,9 +359,11 @@ def test_a_straight_line_has_no_season(slope):
         steps = np.arange(float(n_rows))
         line = level + slope * steps[:, None] + np.arange(3)
         assert periodogram(line).max() == 0
-        assert learn_mean(Numbers(), steps, line, None, "auto", None).seasons == ()
-        (saw,) = learn_mean(Numbers(), steps, line, None, 7.0, None).seasons  # which would fit a part of it as a saw
-        mean = learn_mean(Numbers(), steps, line, None, 7.0, None)
+        assert learn_mean(NumericClock(), steps, line, None, "auto", None).seasons == ()
+        (saw,) = learn_mean(
+            NumericClock(), steps, line, None, 7.0, None
+        ).seasons  # which would fit a part of it as a saw
+        mean = learn_mean(NumericClock(), steps, line, None, 7.0, None)
         np.testing.assert_allclose(mean.coefficients, 0.0, atol=1e-7 * abs(slope))
         assert saw.period == 7.0
 
@@ -369,13 +371,13 @@ def test_a_straight_line_has_no_season(slope):
 def test_a_season_is_learnt_beside_a_trend():
     steps = np.arange(60.0)
     season = 3 * np.sin(2 * np.pi * steps[:, None] / 7 + np.arange(4))
-    plain = learn_mean(Numbers(), steps, season, None, 7.0, None)
+    plain = learn_mean(NumericClock(), steps, season, None, 7.0, None)
     risen = learnt_from(plain, steps, season + 2 * steps[:, None], None)
     np.testing.assert_allclose(risen.coefficients, plain.coefficients, atol=1e-9)
 
 
 def test_penalties_are_those_with_the_least_error_in_later_rows():
-    seasonal, exogenous = season_of(12.0, 60).columns(Numbers(), np.arange(60.0)), noise(60, 3, 1)
+    seasonal, exogenous = season_of(12.0, 60).columns(NumericClock(), np.arange(60.0)), noise(60, 3, 1)
     values = 2 + seasonal @ noise(16, 2, 2)[: seasonal.shape[1]] + 0.3 * exogenous @ noise(3, 2, 3) + noise(60, 2)
     errors = [held_out_error(seasonal, values, np.full(seasonal.shape[1], penalty)) for penalty in PENALTIES]
     steps = np.arange(60.0)
@@ -391,20 +393,20 @@ def test_penalties_are_those_with_the_least_error_in_later_rows():
 
 
 def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has():
-    steps, usual = np.arange(800.0), (Matern(0.5), Matern(1.5))
+    steps, usual = np.arange(800.0), (MaternComponent(0.5), MaternComponent(1.5))
     rough = autoregressive(800, 4, 0.5)
-    nothing = learn_mean(Numbers(), steps, rough, None, None, None)
+    nothing = learn_mean(NumericClock(), steps, rough, None, None, None)
     assert components_for(steps, rough, nothing) == usual
     smooth = autoregressive_of(autoregressive_of(autoregressive(800, 4, 0.9), 0.9), 0.9)
-    assert components_for(steps, smooth, nothing) == (*usual, Matern(2.5))
+    assert components_for(steps, smooth, nothing) == (*usual, MaternComponent(2.5))
     assert components_for(steps[:23], rough[:23], nothing) == usual
     waving = 3 * waves(800, 9.3) + rough
     *first, wave = components_for(steps, waving, nothing)
     assert tuple(first) == usual
-    assert isinstance(wave, Oscillator)
+    assert isinstance(wave, OscillatorComponent)
     assert wave.period == pytest.approx(9.3, rel=0.01)
-    assert components_for(steps, waving, learn_mean(Numbers(), steps, waving, None, 9.3, None)) == usual
-    third = learn_mean(Numbers(), steps, waving, None, 3 * 9.3, None)  # of whose season the wave is a harmonic
+    assert components_for(steps, waving, learn_mean(NumericClock(), steps, waving, None, 9.3, None)) == usual
+    third = learn_mean(NumericClock(), steps, waving, None, 3 * 9.3, None)  # of whose season the wave is a harmonic
     assert components_for(steps, waving, third) == usual
     many = rough + 5 * waves(800, 9.3) + 9 * waves(800, 21.7) + waves(800, 5.2)
     *_, first, second = components_for(steps, many, nothing)
@@ -415,8 +417,8 @@ def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has(
 def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
     steps, values = np.arange(40.0), noise(40, 4) * [1.0, 2.0, 1e-9, 1.0]
     values[3:, 3] = np.nan
-    nothing = learn_mean(Numbers(), steps, np.zeros((40, 4)), None, None, None)
-    left, scales = _units(Rows(steps, values, None), nothing)
+    nothing = learn_mean(NumericClock(), steps, np.zeros((40, 4)), None, None, None)
+    left, scales = _units(SeriesRows(steps, values, None), nothing)
     deviations = np.sqrt(np.nanmean(values**2, axis=0))
     typical = np.median(deviations)
     np.testing.assert_allclose(scales, [*deviations[:2], 1e-3 * typical, max(deviations[3], typical)], rtol=1e-9)
@@ -424,12 +426,12 @@ def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
     values[:, 0], values[8:, 1], values[7:, 3] = 0.0, np.nan, np.nan  # eight of one, seven of the other
     deviations = np.sqrt(np.nanmean(values**2, axis=0))
     typical = np.median(deviations[1:])  # of those that moved
-    scales = _units(Rows(steps, values, None), nothing)[1]
+    scales = _units(SeriesRows(steps, values, None), nothing)[1]
     still = typical / np.sqrt(41)  # of forty values that are all zero
     expected = [still, max(deviations[1], 1e-3 * typical), 1e-3 * typical, max(deviations[3], typical)]
     np.testing.assert_allclose(scales, expected, rtol=1e-9)
     for constant, size in ((0.0, 1.0), (-7.0, 7.0)):  # where no node moves the largest value is the scale, or one
-        found = _units(Rows(steps, np.full((40, 4), constant), None), nothing)[1]
+        found = _units(SeriesRows(steps, np.full((40, 4), constant), None), nothing)[1]
         np.testing.assert_allclose(found, np.full(4, size / np.sqrt(41)))
 
 
@@ -456,7 +458,7 @@ def test_forecasts_without_a_model_are_rows_before_with_the_deviations_of_change
 @pytest.mark.parametrize(("horizon", "lag"), [(1, 7), (7, 7), (8, 14), (15, 21)])
 def test_the_seasonal_naive_forecast_is_a_row_of_the_last_season_known(horizon, lag):
     values, targets = np.cumsum(noise(40, 2), axis=0), np.array([30, 34])
-    own = Scored(targets, values[targets], np.zeros((2, 2)), np.ones((2, 2)))
+    own = ScoredForecasts(targets, values[targets], np.zeros((2, 2)), np.ones((2, 2)))
     found = scored(np.array([horizon]), [own], values, values[:25], 7, "")
     for name, back in (("persistence", horizon), ("seasonal naive", lag)):
         expected = np.sqrt(np.mean((values[targets] - values[targets - back]) ** 2))
@@ -602,7 +604,7 @@ def test_a_horizon_is_judged_in_two_later_blocks(drifting):
     observed = 0.75 * first + 0.25 * second + 1.5 * noise(len(origins), 3, 7)
     observed += 3 * drifting * rows @ noise(9, 3, 8)
     variances = [np.full(first.shape, 1.0), np.full(first.shape, 3.0)]
-    one = _Forecasts(horizon, origins, rows, observed, [first, second], variances)
+    one = _MemberForecasts(horizon, origins, rows, observed, [first, second], variances)
     own = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
     found = _judged_at(one, cuts, weights, [own], with_drift=True)
     errors, variance, gains, penalties, parts = observed - 0.75 * first - 0.25 * second, 1.5, [], [], []
@@ -642,9 +644,9 @@ def members():
     turned = np.linalg.qr(np.array([[1.0, 1.0, 0.2], [1.0, -1.0, 0.4], [1.0, 0.3, -1.0]]))[0]
     smooth, rough = np.array([[2.0, 0.5, 0.3]]), np.array([[0.4, 1.0, 2.0]])
     rates = np.full((1, 3), 0.3)
-    first = ModalProcess((Matern(1.5),), smooth, rates, np.full(3, 0.2), turned)
-    second = ModalProcess((Matern(0.5),), rough, 2 * rates, np.array([0.1, 0.3, 0.2]), None)
-    return [Member("separable", first), Member("nodes", second)]
+    first = ModalProcess((MaternComponent(1.5),), smooth, rates, np.full(3, 0.2), turned)
+    second = ModalProcess((MaternComponent(0.5),), rough, 2 * rates, np.array([0.1, 0.3, 0.2]), None)
+    return [EnsembleMember("separable", first), EnsembleMember("nodes", second)]
 
 
 @pytest.fixture(scope="module")
@@ -686,7 +688,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
         inside = ((origins >= 35) & (targets < 48)) | (origins >= 47)
         errors.append([observed[inside] - mean[inside] for mean in means])
         table.append([np.sqrt(np.mean(one**2)) for one in errors[-1]])
-        forecasts.append(_Forecasts(horizon, origins, rows, observed, means, variances))
+        forecasts.append(_MemberForecasts(horizon, origins, rows, observed, means, variances))
     np.testing.assert_allclose(found.trials.errors, table, rtol=1e-8)
     np.testing.assert_array_equal(found.weights, weights_by_squares(errors))
     ends = [
@@ -791,8 +793,8 @@ def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_th
 
 
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
-    alone = ModalProcess((Matern(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
-    found = judged([Member("nodes", alone)], np.arange(60.0), series[:, :1], False)
+    alone = ModalProcess((MaternComponent(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
+    found = judged([EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
     assert (found.spread, found.shares.tolist(), found.weights.tolist()) == (0, [0.0] * 4, [1.0])
 
 
@@ -801,14 +803,14 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
     """Drift at the second and fourth horizon; inflations times the factor, less where drift gained."""
     weights, horizons, nothing = np.array([0.7, 0.3]), np.array([1, 2, 3, 6]), np.zeros((2, len(SHARES)))
     said = [
-        AtHorizon(None, (), 1.5, nothing, None),
-        AtHorizon(30.0, (0.8, 0.6), 1.2, nothing, None),
-        AtHorizon(None, (1.2, 0.9), 1.0, nothing, None),
-        AtHorizon(5.0, (0.5, 0.5), 1.1, nothing, None),
+        HorizonScores(None, (), 1.5, nothing, None),
+        HorizonScores(30.0, (0.8, 0.6), 1.2, nothing, None),
+        HorizonScores(None, (1.2, 0.9), 1.0, nothing, None),
+        HorizonScores(5.0, (0.5, 0.5), 1.1, nothing, None),
     ]
     shares = np.array([0.0, share, 0.0, 0.0])
-    decided = Judged(
-        Trials(("separable", "nodes"), weights, horizons, np.ones((4, 2))), weights, 1, shares, tuple(said)
+    decided = BlockValidation(
+        MemberScores(("separable", "nodes"), weights, horizons, np.ones((4, 2))), weights, 1, shares, tuple(said)
     )
     found = stacked(members, decided, np.arange(float(N_ROWS)), series)
     assert (found.spread, found.drifting.tolist(), found.drift_horizons) == (1, [-1, 0, -1, 1], [2, 6])
@@ -852,10 +854,14 @@ def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series
 
 def test_the_heaviest_on_the_graph_is_that_of_the_largest_weight_with_a_fit(members):
     process, fits = members[0].process, [object(), object()]
-    several = (Member("nodes", process), Member("one", process, fits[0]), Member("other", process, fits[1]))
+    several = (
+        EnsembleMember("nodes", process),
+        EnsembleMember("one", process, fits[0]),
+        EnsembleMember("other", process, fits[1]),
+    )
     nothing = np.empty((0, 9, 3)), np.array([-1]), np.ones((1, 3)), np.zeros(1), np.empty((0, 3, 3))
     for weights, expected in (([0.6, 0.1, 0.3], fits[1]), ([0.6, 0.3, 0.1], fits[0]), ([1.0, 0.0, 0.0], fits[0])):
-        assert Stack(several, np.array(weights), 0, np.ones(1), *nothing).heaviest_on_graph is expected
+        assert Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest_on_graph is expected
 
 
 def test_blocks_are_long_enough_for_their_horizons():
@@ -869,10 +875,10 @@ def test_blocks_are_long_enough_for_their_horizons():
 # ------------------------------------------------------------------------------------------------------------- law
 
 
-def stack(n_nodes: int = 2) -> Stack:
+def stack(n_nodes: int = 2) -> Ensemble:
     inflated = np.array([np.full(n_nodes, 1.0), np.full(n_nodes, 3.0)])
     drift = np.ones((1, LAGS * n_nodes, n_nodes))
-    return Stack(
+    return Ensemble(
         (), np.ones(1), 0, np.array([2.0, 4.0]), drift, np.array([-1, 0]), inflated, np.zeros(2), np.empty((0, 2, 2))
     )
 

@@ -19,12 +19,12 @@ from sklearn.gaussian_process.kernels import (
 import oracle
 from spectralgp.model.kernels import (
     Diffusion,
-    Independent,
+    IndependentSignals,
     InputRecipe,
-    Learnt,
-    Precomputed,
-    Standardised,
-    Unrelated,
+    LearntInputKernel,
+    PrecomputedCovariance,
+    StandardisedKernel,
+    UnrelatedSignals,
     as_covariance,
     as_input_kernel,
     length_scale_centres,
@@ -37,9 +37,9 @@ POINTS = np.array([[0.1, 2.0, 0.0], [3.0, -1.0, 0.1]])
 KERNEL = ConstantKernel(2.0) * RBF([1.0, 5.0, 0.2])
 MATRIX = KERNEL(INPUTS)
 KINDS = {
-    "learnt": (Learnt(KERNEL), INPUTS),
-    "precomputed": (Precomputed(), MATRIX),
-    "independent": (Independent(), np.empty((7, 0))),
+    "learnt": (LearntInputKernel(KERNEL), INPUTS),
+    "precomputed": (PrecomputedCovariance(), MATRIX),
+    "independent": (IndependentSignals(), np.empty((7, 0))),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -121,19 +121,19 @@ def test_columns_variances_and_modes_of_scaled_signals_are_dense_ones(kind):
 
 
 def test_an_amplitude_leaves_the_level_as_it_is():
-    kernel = Standardised.of(INPUTS).with_theta(np.log([0.7, 0.4, 2.5]))
+    kernel = StandardisedKernel.of(INPUTS).with_theta(np.log([0.7, 0.4, 2.5]))
     matrix = kernel.covariance(INPUTS)
     assert kernel.level == pytest.approx(2.5)
     assert oracle.relative_error(kernel.with_amplitude(matrix, 3.0), 2.5 + 3 * (matrix - 2.5)) < EXACT
     modes = kernel.modes(INPUTS, amplitude=3.0)
     assert oracle.relative_error((modes.vectors * modes.values) @ modes.vectors.T, 2.5 + 3 * (matrix - 2.5)) < FORMULA
     assert kernel.with_amplitude(matrix, 1.0) is matrix
-    assert Learnt(KERNEL).level == Precomputed().level == 0.0
+    assert LearntInputKernel(KERNEL).level == PrecomputedCovariance().level == 0.0
 
 
 def test_inputs_that_are_covariances_are_cut_both_ways():
     """The covariances of new inputs with those that were kept, of some new inputs, and of both together."""
-    kernel, cross, test = Precomputed(), np.arange(14.0).reshape(2, 7), np.array([[3.0, 1.0], [1.0, 5.0]])
+    kernel, cross, test = PrecomputedCovariance(), np.arange(14.0).reshape(2, 7), np.array([[3.0, 1.0], [1.0, 5.0]])
     kept = np.array([6, 2])
     np.testing.assert_array_equal(kernel.with_kept(cross, 7, kept), cross[:, kept])
     assert kernel.with_kept(cross, 8, kept) is cross  # of another number of signals: refused where it is used
@@ -165,27 +165,27 @@ def test_inputs_that_are_covariances_are_cut_both_ways():
 
 
 def test_features_are_cut_by_rows():
-    kernel, new = Learnt(KERNEL), INPUTS[[2, 5]]
+    kernel, new = LearntInputKernel(KERNEL), INPUTS[[2, 5]]
     assert kernel.with_kept(new, 7, np.array([1])) is new
     np.testing.assert_array_equal(kernel.new_subset(new, np.array([False, True])), INPUTS[[5]])
     np.testing.assert_array_equal(kernel.together(INPUTS, new), np.vstack([INPUTS, new]))
     assert kernel.as_new(INPUTS) is INPUTS
     training = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])
     assert kernel.equal_rows(training, [[1, -0.0], [3, 2], [2, 3]]) == [[0, 2], [], [1]]
-    assert Precomputed().equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
-    np.testing.assert_array_equal(Unrelated().new([[1.0]], np.asarray), [[1.0]])
+    assert PrecomputedCovariance().equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
+    np.testing.assert_array_equal(UnrelatedSignals().new([[1.0]], np.asarray), [[1.0]])
     scaled = kernel.at(INPUTS, new).divided_by(np.arange(1.0, 8.0))
     np.testing.assert_allclose(scaled.cross, KERNEL(new, INPUTS) / np.arange(1.0, 8.0))
     assert scaled.divided_by(None) is scaled
 
 
 def test_an_overall_factor_is_held_and_no_other():
-    held = Learnt(ConstantKernel(2.0) * (RBF(3.0) * ConstantKernel(4.0))).without_amplitude()
+    held = LearntInputKernel(ConstantKernel(2.0) * (RBF(3.0) * ConstantKernel(4.0))).without_amplitude()
     assert held.theta.tolist() == [np.log(3.0)]
     assert oracle.relative_error(held.covariance(INPUTS), 8 * oracle.rbf(INPUTS / 3, INPUTS / 3)) < EXACT
     for kernel in (ConstantKernel(2.0) + RBF(3.0), ConstantKernel(2.0), RBF(3.0)):
-        assert Learnt(kernel).without_amplitude().kernel == kernel
-    mixed = Learnt(ConstantKernel(2.0) * (ConstantKernel(5.0) + RBF(3.0))).without_amplitude()
+        assert LearntInputKernel(kernel).without_amplitude().kernel == kernel
+    mixed = LearntInputKernel(ConstantKernel(2.0) * (ConstantKernel(5.0) + RBF(3.0))).without_amplitude()
     np.testing.assert_allclose(np.exp(mixed.theta), [5.0, 3.0])
 
 
@@ -195,7 +195,7 @@ def test_terms_of_a_sum_know_their_parameters():
     kernel = Matern(0.5, nu=0.5) * ConstantKernel(2.0) + fixed * (
         ConstantKernel(3.0) * Matern(4.0, "fixed", nu=2.5) + Matern(5.0, nu=1.5)
     )
-    first, second, third = Learnt(kernel).matern_terms(np.zeros((4, 1)))
+    first, second, third = LearntInputKernel(kernel).matern_terms(np.zeros((4, 1)))
     np.testing.assert_allclose(np.exp(kernel.theta), [0.5, 2.0, 3.0, 5.0])
     assert first == (2.0, 0.5, pytest.approx(1 / 0.5), (1,), (0,))
     assert second == (pytest.approx(21.0), 2.5, pytest.approx(np.sqrt(5) / 4), (2,), ())
@@ -203,15 +203,15 @@ def test_terms_of_a_sum_know_their_parameters():
 
 
 def test_learning_starts_at_the_given_shorter_and_typical_length_scales():
-    kernel = Learnt(ConstantKernel(2.0) * RBF(7.0))
+    kernel = LearntInputKernel(ConstantKernel(2.0) * RBF(7.0))
     centres = np.array([np.nan, np.log(0.9)])
     starts = np.exp(kernel.starting_points(centres))
     np.testing.assert_allclose(starts, [[2.0, 7.0], [2.0, 0.3], [2.0, 0.9]])
     typical = kernel.with_theta(np.log([2.0, 0.9]))
     np.testing.assert_allclose(np.exp(typical.starting_points(centres)), [[2.0, 0.3], [2.0, 0.9]])
-    without = Learnt(ConstantKernel(2.0))
+    without = LearntInputKernel(ConstantKernel(2.0))
     np.testing.assert_allclose(np.exp(without.starting_points(np.array([np.nan]))), [[2.0]])
-    default = Standardised.of(INPUTS)
+    default = StandardisedKernel.of(INPUTS)
     np.testing.assert_array_equal(default.starting_points(default.centres), [default.theta])
 
 
@@ -229,14 +229,14 @@ def test_the_typical_distance_of_very_many_inputs_is_that_of_some(monkeypatch):
 def test_new_inputs_of_a_kernel_and_of_its_matrices_agree():
     scales = np.array([1.0, 5.0, 0.2])
     cross, test = 2 * oracle.rbf(POINTS / scales, INPUTS / scales), 2 * oracle.rbf(POINTS / scales, POINTS / scales)
-    for new in (Learnt(KERNEL).at(INPUTS, POINTS), Precomputed().at(MATRIX, (cross, test))):
+    for new in (LearntInputKernel(KERNEL).at(INPUTS, POINTS), PrecomputedCovariance().at(MATRIX, (cross, test))):
         assert oracle.relative_error(new.cross, cross) < EXACT
         assert oracle.relative_error(new.variances, np.diag(test)) < EXACT
         assert oracle.relative_error(new.covariance, test) < EXACT
 
 
 def test_a_new_independent_signal_shares_nothing():
-    kernel = Independent()
+    kernel = IndependentSignals()
     new = kernel.at(np.empty((7, 0)), np.empty((2, 0)))
     np.testing.assert_array_equal(new.cross, np.zeros((2, 7)))
     np.testing.assert_array_equal(new.covariance, np.eye(2))
@@ -247,7 +247,7 @@ def test_a_new_independent_signal_shares_nothing():
 
 def test_three_matrices_are_one_too_many():
     with pytest.raises(ValueError, match="X must be a matrix or a pair of them where the kernel is precomputed; got 3"):
-        Precomputed().at(MATRIX, (MATRIX, MATRIX, MATRIX))
+        PrecomputedCovariance().at(MATRIX, (MATRIX, MATRIX, MATRIX))
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -322,18 +322,18 @@ def test_only_length_scales_that_divide_a_distance_have_a_centre():
 def test_the_default_kernel_starts_at_the_median_distance():
     """That of the inputs after every column was centred and divided by its standard deviation."""
     standardised = (INPUTS - INPUTS.mean(axis=0)) / INPUTS.std(axis=0)
-    default = Standardised.of(INPUTS, ("smooth",))
+    default = StandardisedKernel.of(INPUTS, ("smooth",))
     kernel = default.described.k1
     assert isinstance(kernel, RBF)
     assert kernel.length_scale**2 == pytest.approx(median_squared_distance(standardised))
     assert np.exp(default.bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
-    assert Standardised.of(np.ones((4, 2)), ("smooth",)).described.k1.length_scale == 1.0
+    assert StandardisedKernel.of(np.ones((4, 2)), ("smooth",)).described.k1.length_scale == 1.0
 
 
 @pytest.mark.parametrize("terms", [("smooth", "linear"), ("smooth",), ("linear",)])
 def test_the_default_kernel_is_scikit_learn_s_of_standardised_inputs(terms):
     """Covariances at training inputs, their derivatives by differences, and those of new inputs."""
-    kernel = Standardised.of(INPUTS, terms)
+    kernel = StandardisedKernel.of(INPUTS, terms)
     kernel = kernel.with_theta(kernel.theta + 0.3 * np.arange(1, 1 + kernel.theta.size))
     standardised = (INPUTS - INPUTS.mean(axis=0)) / INPUTS.std(axis=0)
     assert oracle.relative_error(kernel.covariance(INPUTS), kernel.described(standardised)) < FORMULA
@@ -368,28 +368,28 @@ def test_a_squared_exponential_is_the_same_by_remembered_distances(bounds):
 def test_the_default_kernel_of_one_input_starts_at_one():
     """There is no distance; a second column, or none, changes what the linear term is worth."""
     for terms, expected in ((("smooth",), [0, 0]), (("linear",), [0]), (("smooth", "linear"), [0, -np.log(2), 0])):
-        kernel = Standardised.of(np.array([[3.0, 5.0]]), terms)
+        kernel = StandardisedKernel.of(np.array([[3.0, 5.0]]), terms)
         np.testing.assert_allclose(kernel.theta, expected, atol=1e-15)
         np.testing.assert_array_equal(kernel.theta_prior(np.empty((0, 2)))[0], kernel.theta)
         assert kernel.level == 1.0
-    np.testing.assert_array_equal(Standardised.of(np.ones((4, 0))).theta, [0, 0, 0])
+    np.testing.assert_array_equal(StandardisedKernel.of(np.ones((4, 0))).theta, [0, 0, 0])
 
 
 def test_the_default_kernel_moves_by_three_orders_in_length_and_five_in_variances():
-    kernel = Standardised.of(INPUTS)
+    kernel = StandardisedKernel.of(INPUTS)
     widths = np.log([1e3, 1e5, 1e5])
     np.testing.assert_allclose(kernel.bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
-    linear = Standardised.of(INPUTS, ("linear",))
+    linear = StandardisedKernel.of(INPUTS, ("linear",))
     np.testing.assert_allclose(linear.bounds, [[-np.log(1e5), np.log(1e5)]])
 
 
 def test_columns_that_do_not_vary_are_not_divided():
-    kernel = Standardised.of(np.array([[1e6, 0.0, 1.0], [1e6, 0.0, 3.0], [1e6, 0.0, 5.0]]))
+    kernel = StandardisedKernel.of(np.array([[1e6, 0.0, 1.0], [1e6, 0.0, 3.0], [1e6, 0.0, 5.0]]))
     np.testing.assert_allclose(kernel.spread, [1.0, 1.0, np.sqrt(8 / 3)])
     np.testing.assert_allclose(kernel.offset, [1e6, 0.0, 3.0])
     # what varies by less than rounding leaves of a column's largest value is constant too
     inputs = -1e3 + np.multiply.outer([-1.0, 1.0, 0.0, 0.0], [1.8e-9, 1.1e-9])
     assert np.all(inputs.std(axis=0) > 0.5e-9)
-    spread = Standardised.of(inputs).spread
+    spread = StandardisedKernel.of(inputs).spread
     assert spread[0] == inputs[:, 0].std()
     assert spread[1] == 1.0

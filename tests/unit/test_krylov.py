@@ -11,11 +11,11 @@ import oracle
 from oracle import relative_error
 from spectralgp.graphs.operators import lanczos
 from spectralgp.model.fields import krylov
-from spectralgp.model.fields.krylov import LANCZOS_TOLERANCE, System, conjugate_gradients, gauss_quadrature
+from spectralgp.model.fields.krylov import LANCZOS_TOLERANCE, LinearSystem, conjugate_gradients, gauss_quadrature
 
 
 @dataclass(frozen=True, eq=False)
-class Dense(System):
+class Dense(LinearSystem):
     """A matrix, preconditioned by a diagonal, for sets of values (n_sets, n_values)."""
 
     matrix: np.ndarray

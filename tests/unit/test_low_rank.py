@@ -11,8 +11,14 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 import oracle
 from spectralgp import Diffusion, Graph, condition, condition_shrunk, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.model.fields import Inputs, LowRank, greedy_points
-from spectralgp.model.kernels import Independent, Learnt, NewInputs, Precomputed, Standardised
+from spectralgp.model.fields import InputCovariance, LowRankCovariance, greedy_points
+from spectralgp.model.kernels import (
+    IndependentSignals,
+    LearntInputKernel,
+    NewInputs,
+    PrecomputedCovariance,
+    StandardisedKernel,
+)
 from tolerances import EXACT, FORMULA
 
 WEIGHTS = oracle.random_weights(5, 3)
@@ -70,7 +76,7 @@ def test_as_many_points_as_signals_are_the_exact_model():
 
 def test_rows_do_what_their_matrices_do():
     rows, own = PRIOR.rows(INPUTS), dense_covariances()[0]
-    assert isinstance(rows, LowRank)
+    assert isinstance(rows, LowRankCovariance)
     power, residual = np.array([0.7, 0.0, 2.0]), np.array([0.1, 0.4, 0.2])
     matrices = [p * own + r * np.eye(14) for p, r in zip(power, residual, strict=True)]
     assert oracle.relative_error(rows.matrices(power, residual), np.stack(matrices)) < FORMULA
@@ -97,8 +103,8 @@ def test_rows_do_what_their_matrices_do():
 
 def test_signals_may_have_scales_and_means_an_amplitude():
     scales = RNG.uniform(0.5, 2.0, 14)
-    kernel = Learnt(KERNEL)
-    rows, own = LowRank.of(kernel, INPUTS, POINTS, scales), dense_covariances()[0]
+    kernel = LearntInputKernel(KERNEL)
+    rows, own = LowRankCovariance.of(kernel, INPUTS, POINTS, scales), dense_covariances()[0]
     rest = own - dense_covariances()[0] + np.eye(14) * rows.rest
     through = own - np.eye(14) * PRIOR.rows(INPUTS).rest
     expected = through / np.outer(scales, scales) + rest
@@ -109,21 +115,21 @@ def test_signals_may_have_scales_and_means_an_amplitude():
     expected_cross = dense_covariances()[1] / scales @ rows.vectors
     found = rows.at(NewInputs.given(cross / scales), PRIOR.nodes.powers).weights
     assert oracle.relative_error(found, expected_cross) < FORMULA
-    doubled = LowRank.of(kernel, INPUTS, POINTS, amplitude=2.0)
+    doubled = LowRankCovariance.of(kernel, INPUTS, POINTS, amplitude=2.0)
     assert oracle.relative_error(doubled.values, 2 * PRIOR.rows(INPUTS).values) < FORMULA
 
 
 def test_modes_that_are_rounding_are_told_by_the_largest():
     """In any units; where nothing varies there is no mode."""
-    rows = LowRank.of(Learnt(KERNEL), INPUTS, POINTS)
-    tiny = Learnt(ConstantKernel(1.3e-16, "fixed") * RBF(1.5))
-    small = LowRank.of(tiny, INPUTS, POINTS)
-    assert greedy_points(tiny, INPUTS, 5).tolist() == greedy_points(Learnt(KERNEL), INPUTS, 5).tolist()
+    rows = LowRankCovariance.of(LearntInputKernel(KERNEL), INPUTS, POINTS)
+    tiny = LearntInputKernel(ConstantKernel(1.3e-16, "fixed") * RBF(1.5))
+    small = LowRankCovariance.of(tiny, INPUTS, POINTS)
+    assert greedy_points(tiny, INPUTS, 5).tolist() == greedy_points(LearntInputKernel(KERNEL), INPUTS, 5).tolist()
     assert small.values.size == rows.values.size == 4
     assert oracle.relative_error(small.values * 1e16, rows.values) < FORMULA
-    twice = LowRank.of(Learnt(KERNEL), np.vstack([INPUTS, INPUTS[:1]]), np.array([0, 3, 14]))
+    twice = LowRankCovariance.of(LearntInputKernel(KERNEL), np.vstack([INPUTS, INPUTS[:1]]), np.array([0, 3, 14]))
     assert twice.values.size == 2
-    nothing = LowRank.of(Learnt(KERNEL), INPUTS, POINTS, amplitude=0.0)
+    nothing = LowRankCovariance.of(LearntInputKernel(KERNEL), INPUTS, POINTS, amplitude=0.0)
     assert (nothing.values.size, nothing.rest) == (0, 0.0)
 
 
@@ -165,7 +171,7 @@ def test_a_prior_is_sampled_at_other_inputs_without_its_points():
 
 
 def test_points_leave_least_open_and_stop_at_rounding():
-    kernel = Learnt(RBF(1.5))
+    kernel = LearntInputKernel(RBF(1.5))
     points = greedy_points(kernel, INPUTS, 6)
     left = RBF(1.5).diag(INPUTS)
     for number, point in enumerate(points):
@@ -181,10 +187,10 @@ def test_points_leave_least_open_and_stop_at_rounding():
 @pytest.mark.parametrize(
     ("kernel", "inputs"),
     [
-        (Learnt(KERNEL + WhiteKernel(0.3)), INPUTS),
-        (Precomputed(), KERNEL(INPUTS)),
-        (Standardised.of(INPUTS), INPUTS),
-        (Independent(), np.empty((14, 0))),
+        (LearntInputKernel(KERNEL + WhiteKernel(0.3)), INPUTS),
+        (PrecomputedCovariance(), KERNEL(INPUTS)),
+        (StandardisedKernel.of(INPUTS), INPUTS),
+        (IndependentSignals(), np.empty((14, 0))),
     ],
     ids=["white", "precomputed", "default", "independent"],
 )
@@ -198,8 +204,8 @@ def test_columns_and_variances_are_those_of_the_covariance(kernel, inputs):
 
 
 def test_independent_signals_are_exact_without_points():
-    rows = LowRank.of(Independent(), np.empty((6, 0)), np.empty(0, dtype=np.intp))
+    rows = LowRankCovariance.of(IndependentSignals(), np.empty((6, 0)), np.empty(0, dtype=np.intp))
     assert (rows.rest, rows.values.size) == (1.0, 0)
-    exact = Inputs(Independent().modes(np.empty((6, 0))))
+    exact = InputCovariance(IndependentSignals().modes(np.empty((6, 0))))
     powers = np.array([0.5, 2.0]), np.array([0.1, 0.2])
     assert oracle.relative_error(rows.log_determinants(*powers), exact.log_determinants(*powers)) < EXACT

@@ -16,7 +16,7 @@ from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor
 from spectralgp.estimators.answers import filter_shape
 from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
-from spectralgp.model.fields.field import MixedField
+from spectralgp.model.fields.field import MixtureField
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
@@ -180,7 +180,7 @@ class Constant:
 @pytest.mark.parametrize("include_noise", [False, True])
 def test_samples_are_those_of_the_parts_by_their_weights_in_any_order(include_noise):
     n_samples, parts = 20_000, tuple(Constant(number) for number in range(4))
-    draws = MixedField(WEIGHTS, parts).sample(n_samples, np.random.default_rng(0), include_noise)
+    draws = MixtureField(WEIGHTS, parts).sample(n_samples, np.random.default_rng(0), include_noise)
     assert draws.shape == (n_samples, 1, 1)
     drawn = draws.ravel() - 0.5 * include_noise == np.arange(4)[:, None]
     assert np.all(drawn.sum(axis=0) == 1)

@@ -68,7 +68,7 @@ def test_states_and_messages_say_how_large_they_are(keys):
     message = local.Message(np.zeros((2, 3, 5)))
     assert message.__sizeof__() == 8 * 30
     assert local.Message(message.values, np.arange(3, dtype=np.int32)).__sizeof__() == 8 * 30 + 12
-    state = local.State([np.zeros((7, 5)), np.zeros((7, 5))], {"columns": np.zeros(11)}, [1.0], message)
+    state = local.RecurrenceState([np.zeros((7, 5)), np.zeros((7, 5))], {"columns": np.zeros(11)}, [1.0], message)
     assert state.__sizeof__() == 8 * (70 + 11 + 30)
     opened = local._opened(keys("combinatorial")[0])
     assert opened.n_bytes == sum(one.nbytes for one in opened.matrix) + 8 * opened.n_own
@@ -76,7 +76,7 @@ def test_states_and_messages_say_how_large_they_are(keys):
 
 def test_the_state_of_a_recurrence_has_one_taker():
     blocks, carried = [np.arange(3.0), np.ones(3)], {"columns": np.ones(2)}
-    state = local.State(list(blocks), carried, ["found"], local.Message(np.ones(1)))
+    state = local.RecurrenceState(list(blocks), carried, ["found"], local.Message(np.ones(1)))
     taken = state.taken()
     assert all(one is other for one, other in zip(taken.blocks, blocks, strict=True))
     assert (taken.carried, taken.found, state.blocks) == (carried, [], [])

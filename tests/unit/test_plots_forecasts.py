@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from spectralgp import Graph, GraphGPForecaster
-from spectralgp.series import Matern
+from spectralgp.series import MaternComponent
 from spectralgp.show.plots import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
 
 NAMES = list("abcd")
@@ -24,7 +24,7 @@ TABLE = pd.DataFrame(VALUES, INDEX, NAMES)
 
 @pytest.fixture(scope="module")
 def model() -> GraphGPForecaster:
-    return GraphGPForecaster(NAMED, components=[Matern(0.5)]).fit(TABLE[:80][NAMES[::-1]])
+    return GraphGPForecaster(NAMED, components=[MaternComponent(0.5)]).fit(TABLE[:80][NAMES[::-1]])
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_a_fan_has_the_forecast_the_past_and_what_came(model):
 
 
 def test_rows_of_arrays_are_counted_up_to_the_forecast():
-    counted = GraphGPForecaster(components=[Matern(0.5)]).fit(VALUES[:80])
+    counted = GraphGPForecaster(components=[MaternComponent(0.5)]).fit(VALUES[:80])
     ax = plot_forecast(counted, 2, 3, past=VALUES[:80], later=VALUES[80:])
     forecast, observed, came = ax.lines
     assert forecast.get_xdata().tolist() == came.get_xdata().tolist() == [80, 81, 82]

@@ -7,19 +7,19 @@ import pickle
 import numpy as np
 import pytest
 
-from spectralgp.series import Matern, ModalProcess, Oscillator, completed_in_turn, rolling
+from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, completed_in_turn, rolling
 from spectralgp.series.process import _largest
 
 TOLERANCE = 1e-9  # of a dense covariance of all nodes and times
 SAME = 1e-10  # of the issue: updates against one pass
 STANDARD_ERRORS = 5.0
-COMPONENTS = (Matern(1.5), Matern(0.5), Oscillator(6.0, 2))
+COMPONENTS = (MaternComponent(1.5), MaternComponent(0.5), OscillatorComponent(6.0, 2))
 N_NODES = 3
 
 
 def correlation(component, lags, rate):
     tau = rate * lags
-    if isinstance(component, Oscillator):
+    if isinstance(component, OscillatorComponent):
         turns = [np.cos(2 * np.pi * k * lags / component.period) for k in range(1, component.n_harmonics + 1)]
         return np.exp(-tau) * np.mean(turns, axis=0)
     return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau}[component.smoothness]

@@ -25,14 +25,14 @@ from spectralgp import (
     Polynomial,
     Sqp,
     Stacking,
-    baselines,
     condition,
     graph_gp,
     load,
 )
 from spectralgp._basics.tables import row_labels
 from spectralgp.estimators.answers import without_entries
-from spectralgp.learning.baselines import Performance
+from spectralgp.learning import baselines
+from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import (
     LEVELS,
     Share,
@@ -46,9 +46,17 @@ from spectralgp.scores import (
 )
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
-from spectralgp.show.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
+from spectralgp.show.report.numbers import (
+    FilterBands,
+    LearntFilter,
+    NewSignals,
+    SignalCounts,
+    VarianceShares,
+    deviation_band,
+    gather,
+)
 from spectralgp.show.report.page import page_of
-from spectralgp.show.report.shapes import Modes, shape_of
+from spectralgp.show.report.shapes import SpectrumModes, shape_of
 from tolerances import EXACT, FORMULA
 
 NASTY = [
@@ -231,7 +239,7 @@ def test_repeated_and_empty_signals_and_holes_are_counted():
     Y[:, 6] = np.nan
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
     numbers = gathered(model)
-    assert numbers.counts == Counts(13, repeated=1, empty=1, missing=14, unseen=1)
+    assert numbers.counts == SignalCounts(13, repeated=1, empty=1, missing=14, unseen=1)
     assert numbers.predictions.labels[-1] == "row 12"  # row 13 is empty
     assert numbers.scores.n_values == 13 * 7 - 14
     assert np.isnan(numbers.predictions.baseline[:, 6]).all()
@@ -646,7 +654,7 @@ def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
 
 def performance(name, size, std=1.0):
     errors = size * np.random.default_rng(0).standard_normal((30, 5))
-    return Performance.of(name, errors, np.zeros((30, 5)), np.full((30, 5), std))
+    return PredictionErrors.of(name, errors, np.zeros((30, 5)), np.full((30, 5), std))
 
 
 def test_baselines_in_words():
@@ -694,12 +702,12 @@ def test_filters_in_words():
 
 
 def _filter(which, mean, std):
-    modes = Modes(np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
+    modes = SpectrumModes(np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
     return LearntFilter(which, mean, std, shape_of(modes, mean))
 
 
 def _bands(*filters):
-    return Bands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
+    return FilterBands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
 
 
 def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
@@ -718,14 +726,14 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
 
 
 def test_variance_in_words():
-    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out", True)
+    said = words.variance_words(VarianceShares(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out", True)
     assert said[0] == "40% of the variance of values about their nodes' means is predicted from the other signals."
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert said[2] == (
         "By the model's own account 50% of the variance comes from what inputs explain (with levels of the nodes), "
         "30% from what neighbours share beside it and 20% from noise at single nodes."
     )
-    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
+    said = words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
     assert said[0] == "Nothing is predicted in held-out signals: the nodes' means do as well, or better."
     assert len(said) == 2
     for gain, added in (
@@ -733,15 +741,15 @@ def test_variance_in_words():
         (0.006, "adds 1 percentage point."),
         (0.02, "2 percentage points."),
     ):
-        assert added in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4 + gain), "left out", True)[1]
-    above_nothing = Variance(0.0, 0.004, 0.05, 0.946, -0.2, 0.3, "changes")
+        assert added in words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, 0.4, 0.4 + gain), "left out", True)[1]
+    above_nothing = VarianceShares(0.0, 0.004, 0.05, 0.946, -0.2, 0.3, "changes")
     assert words.variance_words(above_nothing, "fitted", False) == [
         "Nothing is predicted in the fit itself: the nodes' means do as well, or better.",
         "Given also the values of all other nodes of the same signal it is 30%: the graph adds 30 percentage points.",
         "By the model's own account less than 1% of the variance of changes comes from what neighbours share beside "
         "it, 5% from what carries over and 95% from noise at single nodes.",
     ]
-    assert words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, None, None), "left out", False) == [
+    assert words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, None, None), "left out", False) == [
         "By the model's own account 100% of the variance comes from what neighbours share."
     ]
 
@@ -749,29 +757,29 @@ def test_variance_in_words():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"counts": Counts(1)}, "only 1 training signal:"),
-        ({"counts": Counts(9)}, "only 9 training signals"),
-        ({"counts": Counts(0)}, "The model holds no signals of this graph"),
-        ({"counts": Counts(50, empty=1)}, "1 signal without any value was left out"),
-        ({"counts": Counts(50, missing=1)}, "1 value (less than 1%) of the training signals was not observed"),
+        ({"counts": SignalCounts(1)}, "only 1 training signal:"),
+        ({"counts": SignalCounts(9)}, "only 9 training signals"),
+        ({"counts": SignalCounts(0)}, "The model holds no signals of this graph"),
+        ({"counts": SignalCounts(50, empty=1)}, "1 signal without any value was left out"),
+        ({"counts": SignalCounts(50, missing=1)}, "1 value (less than 1%) of the training signals was not observed"),
         ({"stand_ins": 1}, "1 draw of the hyperparameters violated a constraint and was replaced"),
         ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, "falls into 2 parts"),
-        ({"variance": Variance(0.09, 0.0, 0.0, 0.91, -0.1, None)}, "91% of the variance is noise"),
-        ({"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.0, None)}, "no better than the nodes' means"),
-        ({"counts": Counts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
-        ({"counts": Counts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
-        ({"counts": Counts(50, empty=2)}, "2 signals without any value were left out"),
-        ({"counts": Counts(50, missing=35)}, "35 values (10%) of the training signals were not observed"),
-        ({"counts": Counts(50, missing=35, unseen=1)}, "1 node was never observed"),
+        ({"variance": VarianceShares(0.09, 0.0, 0.0, 0.91, -0.1, None)}, "91% of the variance is noise"),
+        ({"variance": VarianceShares(0.1, 0.0, 0.0, 0.9, 0.0, None)}, "no better than the nodes' means"),
+        ({"counts": SignalCounts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
+        ({"counts": SignalCounts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
+        ({"counts": SignalCounts(50, empty=2)}, "2 signals without any value were left out"),
+        ({"counts": SignalCounts(50, missing=35)}, "35 values (10%) of the training signals were not observed"),
+        ({"counts": SignalCounts(50, missing=35, unseen=1)}, "1 node was never observed"),
         ({"graph": Graph.from_edges([(0, 1), (2, 3), (3, 4), (5, 6)])}, "falls into 3 parts"),
         ({"graph": Graph.edgeless(7)}, "has no edges"),
         ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
-        ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
-        ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
+        ({"variance": VarianceShares(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
+        ({"variance": VarianceShares(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
     ],
 )
 def test_what_to_watch_out_for(told, change, said):
-    numbers = dataclasses.replace(told, counts=Counts(50))
+    numbers = dataclasses.replace(told, counts=SignalCounts(50))
     before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
     after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
     assert before == []
@@ -782,13 +790,13 @@ def test_what_to_watch_out_for(told, change, said):
 
 def test_nothing_is_said_where_nothing_stands_out(told):
     """Ten signals are enough; one node needs no edges; noise is much of changes, whose models predict well."""
-    quiet = {"bands": _bands(), "counts": Counts(10)}
+    quiet = {"bands": _bands(), "counts": SignalCounts(10)}
     for change in (
         {},
         {"graph": Graph.edgeless(1)},
-        {"variance": Variance(0.1, 0.0, 0.0, 0.9, 0.01, None)},
-        {"variance": Variance(0.01, 0.0, 0.0, 0.99, 0.01, None, "changes")},
-        {"variance": Variance(0.5, 0.0, 0.0, 0.5, None, None)},
+        {"variance": VarianceShares(0.1, 0.0, 0.0, 0.9, 0.01, None)},
+        {"variance": VarianceShares(0.01, 0.0, 0.0, 0.99, 0.01, None, "changes")},
+        {"variance": VarianceShares(0.5, 0.0, 0.0, 0.5, None, None)},
     ):
         assert words.watch_outs(dataclasses.replace(told, **quiet | change)) == [], change
 
@@ -1011,7 +1019,7 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
     found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
     assert all(one.std is None for one in found.bands.filters)
     assert not found.bands.energy_shares.any()
-    assert (found.forecasts, found.fillings, found.counts) == ((), (), Counts(0))
+    assert (found.forecasts, found.fillings, found.counts) == ((), (), SignalCounts(0))
     power, noise = np.mean(moved.response() ** 2), moved.noise_variance_
     neighbours = np.mean(moved.response(which="residual") ** 2)
     assert found.variance.noise == pytest.approx(noise / (power + neighbours + noise), rel=FORMULA)

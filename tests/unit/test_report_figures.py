@@ -12,8 +12,8 @@ from scipy.stats import norm
 from spectralgp import Graph
 from spectralgp.scores import calibration_of
 from spectralgp.show.report import figures, numbers
-from spectralgp.show.report.numbers import Filled, Predictions
-from spectralgp.show.report.shapes import Modes, shape_of
+from spectralgp.show.report.numbers import ImputedValues, Predictions
+from spectralgp.show.report.shapes import SpectrumModes, shape_of
 
 NAN = np.nan
 NODES = np.arange(3)
@@ -38,14 +38,14 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
     assert figures._first_node(predictions(), np.array([0, 2])) == 1
     holes = np.where(np.isnan(OBSERVED), 7.0, NAN)
     holes[0, 2] = 7.0
-    assert figures._first_node(predictions(Filled(holes, holes)), NODES) == 2
+    assert figures._first_node(predictions(ImputedValues(holes, holes)), NODES) == 2
     # a node that is hardly observed says little of what fills its holes
     rarely = OBSERVED.copy()
     rarely[:2, 2] = NAN
-    few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
+    few = dataclasses.replace(predictions(ImputedValues(holes, holes)), observed=rarely)
     assert figures._first_node(few, NODES) == 1
     half = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, NAN], [1.0, NAN]])
-    filled = Filled(np.where(np.isnan(half), 7.0, NAN), half)
+    filled = ImputedValues(np.where(np.isnan(half), 7.0, NAN), half)
     assert figures._first_node(dataclasses.replace(few, observed=half, filled=filled), np.arange(2)) == 1
     # squared errors of 1 four times, 4 once and 2 once
     errors = np.array([[1.0, 2.0, np.sqrt(2)], [1, NAN, NAN], [1, NAN, NAN], [1, NAN, NAN]])
@@ -186,13 +186,15 @@ def test_shares_of_bins_add_up_to_one_and_none_is_negative():
 
 def test_filters_have_an_axis_for_their_units_and_one_for_shares():
     """What carries over has none of them, so that it is drawn below the others, and the spectrum below both."""
-    modes = Modes(np.linspace(0, 1, 3), np.full(3, 1 / 3))
+    modes = SpectrumModes(np.linspace(0, 1, 3), np.full(3, 1 / 3))
 
     def bands(*kinds):
         values = np.array([3.0, 2.0, 1.0])
         filters = tuple(numbers.LearntFilter(which, values, None, shape_of(modes, values)) for which in kinds)
         shares = np.array([0.25, 0.75])
-        return numbers.Bands("Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 0.5, 1]), shares, shares[::-1])
+        return numbers.FilterBands(
+            "Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 0.5, 1]), shares, shares[::-1]
+        )
 
     for kinds, rows in (
         (("signal", "residual", "carry"), [1, 1, 1, 1, 2, 2, 3, 3]),

@@ -17,13 +17,13 @@ import pytest
 import oracle
 from spectralgp import Graph, GraphGPForecaster, load
 from spectralgp.scores import JUDGED_LEVELS, coverage
-from spectralgp.series import Matern
+from spectralgp.series import MaternComponent
 from spectralgp.series.backtests import Backtest
-from spectralgp.series.times import Calendar, Numbers, time_labels
+from spectralgp.series.times import CalendarClock, NumericClock, time_labels
 from spectralgp.show.report import series
 from spectralgp.show.report.figures import series_figures
-from spectralgp.show.report.numbers import Filled
-from spectralgp.show.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
+from spectralgp.show.report.numbers import ImputedValues
+from spectralgp.show.report.series import ComponentCurve, SeriesReport, forecast_predictions, learnt_curves
 from tolerances import EXACT
 
 NAMES = [f"<b>{letter}" for letter in "fedcba"]  # in another order than the graph's
@@ -43,7 +43,9 @@ def rows(n_steps=150, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return GraphGPForecaster(RING, components=(Matern(0.5),), seasons=7.0, calendar=None).fit(rows()[:N_LEARNT])
+    return GraphGPForecaster(RING, components=(MaternComponent(0.5),), seasons=7.0, calendar=None).fit(
+        rows()[:N_LEARNT]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def test_horizons_of_which_no_row_has_come_are_left_out(model):
 
 def test_rows_of_arrays_are_counted(tmp_path):
     values = rows()[NAMES[:1]].to_numpy()
-    model = GraphGPForecaster(components=(Matern(0.5),), seasons=None).fit(values[:60])
+    model = GraphGPForecaster(components=(MaternComponent(0.5),), seasons=None).fit(values[:60])
     text = model.report(tmp_path / "report.html", values[:60], horizon=3).read_text(encoding="utf-8")
     data = data_of(text)
     assert data["labels"][-4:] == ["row 59", "row 60", "row 61", "row 62"]
@@ -192,7 +194,7 @@ def test_rows_of_arrays_are_counted(tmp_path):
     np.testing.assert_allclose(field(data, "observed")[:-3], values[:60][-n_past:], rtol=1e-6)
     later = model.report(tmp_path / "later.html", values[60:70], horizon=3).read_text(encoding="utf-8")
     np.testing.assert_allclose(field(data_of(later), "observed"), values[60:63], rtol=1e-6)
-    few = GraphGPForecaster(components=(Matern(0.5),), seasons=None).fit(values[:12])
+    few = GraphGPForecaster(components=(MaternComponent(0.5),), seasons=None).fit(values[:12])
     assert few.backtest_ is None
     text = few.report(tmp_path / "few.html", horizon=2).read_text(encoding="utf-8")
     assert "too few rows to tell how good forecasts are" in text
@@ -202,7 +204,7 @@ def test_rows_of_arrays_are_counted(tmp_path):
 def test_exogenous_columns_of_the_forecast_must_be_given(tmp_path):
     values, holidays = rows().to_numpy(), np.arange(150.0)[:, None] % 7 == 0
     values = np.where(np.isnan(values), 0.0, values) + holidays
-    settings = {"components": (Matern(0.5),), "seasons": None}
+    settings = {"components": (MaternComponent(0.5),), "seasons": None}
     model = GraphGPForecaster(Graph(RING.weights), **settings).fit(values[:60], holidays[:60].astype(float))
     with pytest.raises(ValueError, match="X must be given"):
         model.report(tmp_path / "report.html", horizon=3)
@@ -238,7 +240,7 @@ def backtest(ours, persistence, covered=0.9, **more):
 def numbers_of(model, found, times=()):
     nothing = np.full((0, 6), np.nan)
     shown = forecast_predictions(["row 0"], nothing, *np.ones((3, 1, 6)), None)
-    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, model._model, found, times, ())
+    return SeriesReport(model.graph_, tuple("abcdef"), shown, model._model, found, times, ())
 
 
 def test_what_is_said_first(model):
@@ -294,7 +296,7 @@ def test_scores_by_horizon_are_a_table():
 
 def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
     past, later, mean, std = (np.full((n, 3), value) for n, value in ((2, 1.0), (1, 2.0), (1, 3.0), (1, 4.0)))
-    found = forecast_predictions("abc", past, later, mean, std, Filled(5 * past, 6 * past))
+    found = forecast_predictions("abc", past, later, mean, std, ImputedValues(5 * past, 6 * past))
     np.testing.assert_array_equal(found.observed[:, 0], [1, 1, 2])
     np.testing.assert_array_equal([found.mean[:, 0], found.std[:, 0]], [[np.nan, np.nan, 3], [np.nan, np.nan, 4]])
     np.testing.assert_array_equal([found.filled.mean[:, 0], found.filled.std[:, 0]], [[5, 5, np.nan], [6, 6, np.nan]])
@@ -309,7 +311,9 @@ def test_intervals_that_do_not_hold_are_told(model):
 
 def test_how_long_patterns_last_in_words(model):
     ends = np.array([0.0, 1.0])
-    times = [Curve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])]
+    times = [
+        ComponentCurve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])
+    ]
     said = " ".join(series.neighbour_words(numbers_of(model, None, times)))
     assert (
         "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
@@ -318,7 +322,7 @@ def test_how_long_patterns_last_in_words(model):
 
 
 def test_how_much_neighbours_have_a_say_in_words(model):
-    times = [Curve("Matern 1/2", np.array([0.0, 1.0]), np.array([2.0, 2.1]), *np.ones((2, 2)))]
+    times = [ComponentCurve("Matern 1/2", np.array([0.0, 1.0]), np.array([2.0, 2.1]), *np.ones((2, 2)))]
 
     def said(weights, drift=()):
         on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))
@@ -339,11 +343,11 @@ def test_how_much_neighbours_have_a_say_in_words(model):
 def test_times_are_as_people_write_them():
     day = 86_400_000_000
     start = int(np.datetime64("2020-03-28T23:00", "us").astype(np.int64))
-    assert time_labels(Calendar(start, day, "Europe/Berlin", "clock"), np.arange(3.0)) == (
+    assert time_labels(CalendarClock(start, day, "Europe/Berlin", "clock"), np.arange(3.0)) == (
         "2020-03-29", "2020-03-30", "2020-03-31",
     )  # fmt: skip
-    assert time_labels(Calendar(start, day / 4, None, "elapsed"), np.arange(2.0)) == (
+    assert time_labels(CalendarClock(start, day / 4, None, "elapsed"), np.arange(2.0)) == (
         "2020-03-28 23:00", "2020-03-29 05:00",
     )  # fmt: skip
-    assert time_labels(Numbers(), np.array([3.0, 4.0])) == ("row 3", "row 4")
-    assert time_labels(Numbers(1990.0, 0.25), np.array([0.0, 1.0])) == ("1990", "1990.25")
+    assert time_labels(NumericClock(), np.array([3.0, 4.0])) == ("row 3", "row 4")
+    assert time_labels(NumericClock(1990.0, 0.25), np.array([0.0, 1.0])) == ("1990", "1990.25")

@@ -7,13 +7,13 @@ import pytest
 
 from spectralgp import Graph, Polynomial, decompose
 from spectralgp.model.statespace import Filter, StateSpace, Timeline
-from spectralgp.series import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph
+from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, complete, learn_each, learn_on_graph
 
 FILLED = 1e-6  # of the issue
 N_NODES = 5
 
 
-ROUGH = (Matern(0.5),)
+ROUGH = (MaternComponent(0.5),)
 
 
 def series(n_steps, components=ROUGH, n_nodes=N_NODES, seed=0):
@@ -45,13 +45,15 @@ def dense(process, times):
         ):
             tau = rate * lags
             kinds = {0.5: 1.0, 1.5: 1 + tau}
-            wave = kinds[component.smoothness] if isinstance(component, Matern) else np.cos(2 * np.pi * lags / 6)
+            wave = (
+                kinds[component.smoothness] if isinstance(component, MaternComponent) else np.cos(2 * np.pi * lags / 6)
+            )
             total = total + power * np.exp(-tau) * wave
         found += np.einsum("st,m,n->smtn", total, process.basis[:, mode], process.basis[:, mode])
     return found.reshape(times.size * N_NODES, -1)
 
 
-@pytest.mark.parametrize("components", [(Matern(0.5),), (Matern(1.5), Oscillator(6.0))])
+@pytest.mark.parametrize("components", [(MaternComponent(0.5),), (MaternComponent(1.5), OscillatorComponent(6.0))])
 def test_what_is_filled_in_equals_dense_conditioning(components):
     process, times, values = series(40, components)
     later = times[-1] + np.array([1.0, 4.0])
@@ -114,13 +116,13 @@ def test_dynamics_are_learnt_from_series_with_holes():
     edges = [(node, (node + 1) % n_nodes) for node in range(n_nodes)] + [(0, 3)]
     spectrum = decompose(Graph.from_edges(edges), "combinatorial", scaled=True)
     power, rate = (1.2 - 0.8 * spectrum.eigenvalues) ** 2, (0.25 + 0.5 * spectrum.eigenvalues) ** 2
-    space = StateSpace((Matern(0.5),), power[None], rate[None], np.full(n_nodes, 0.2))
+    space = StateSpace((MaternComponent(0.5),), power[None], rate[None], np.full(n_nodes, 0.2))
     random = np.random.default_rng(4)
     values = Filter.of(space, Timeline.of(times)).drawn(random.standard_normal((times.size, n_nodes)))
     values = values @ spectrum.eigenvectors.T
     hidden = random.random(values.shape) < 0.1
     hidden[100:150, 2] = hidden[400:500, 5] = True
-    arguments = (Matern(0.5),), Polynomial(1), Polynomial(1)
+    arguments = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     fit = learn_on_graph(spectrum, times, np.where(hidden, np.nan, values), *arguments)
     full = learn_on_graph(spectrum, times, values, *arguments)
     assert fit.converged
@@ -136,10 +138,10 @@ def test_dynamics_are_learnt_from_series_with_holes():
 def test_nodes_on_their_own_are_learnt_from_series_with_holes():
     times, random = np.arange(1_500.0), np.random.default_rng(5)
     rates, powers = np.array([[0.05, 0.2, 0.6]]), np.array([[1.0, 0.5, 2.0]])
-    space = StateSpace((Matern(0.5),), powers, rates, np.array([0.1, 0.3, 0.2]))
+    space = StateSpace((MaternComponent(0.5),), powers, rates, np.array([0.1, 0.3, 0.2]))
     values = Filter.of(space, Timeline.of(times)).drawn(random.standard_normal((times.size, 3)))
-    full = learn_each(times, values, (Matern(0.5),))
+    full = learn_each(times, values, (MaternComponent(0.5),))
     values[random.random(values.shape) < 0.15] = np.nan
-    found = learn_each(times, values, (Matern(0.5),))
+    found = learn_each(times, values, (MaternComponent(0.5),))
     for part, limit in {"powers": 0.25, "rates": 0.25, "own": 0.6}.items():  # fast nodes hardly tell noise apart
         assert np.max(np.abs(np.log(getattr(found, part) / getattr(full, part)))) < limit

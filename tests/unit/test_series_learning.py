@@ -10,8 +10,16 @@ import pytest
 from spectralgp import Diffusion, Graph, Polynomial, decompose
 from spectralgp.learning import Sqp
 from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, information
-from spectralgp.series import Matern, ModalProcess, Oscillator, complete, learn_each, learn_on_graph, learning
-from spectralgp.series.learning import RatePriors, SeriesObjective, _Holes, _Nodes, _Search, dynamics_of
+from spectralgp.series import (
+    MaternComponent,
+    ModalProcess,
+    OscillatorComponent,
+    complete,
+    learn_each,
+    learn_on_graph,
+    learning,
+)
+from spectralgp.series.learning import RatePriors, SeriesObjective, _Holes, _Search, _SeparateNodes, dynamics_of
 
 N_NODES = 8
 STANDARD_ERRORS = 5.0
@@ -43,7 +51,9 @@ def objective_of(spectrum, times, values, components, power, rate, residual):
 def test_rates_lie_between_one_over_the_step_and_one_over_the_span():
     times = np.r_[0.0, 2.0, 4.0, 6.0, 80.0]  # steps of two, mostly
     line, reach = Timeline.of(times), np.log(40.0)
-    found = RatePriors.of((Matern(0.5), Oscillator(3.0), Matern(1.5), Oscillator(50.0)), line)
+    found = RatePriors.of(
+        (MaternComponent(0.5), OscillatorComponent(3.0), MaternComponent(1.5), OscillatorComponent(50.0)), line
+    )
     slow, fast = 1 / 80, 1 / 2
     # Matern processes at a third and two thirds of the way; oscillators keep their phase for five periods, or the span
     centres = [np.log(fast) - reach / 3, np.log(1 / 15), np.log(fast) - 2 * reach / 3, np.log(slow)]
@@ -51,7 +61,9 @@ def test_rates_lie_between_one_over_the_step_and_one_over_the_span():
     np.testing.assert_allclose(found.spreads, [reach / 3, 1.5, reach / 3, 1.5])
     np.testing.assert_allclose(found.shifts, [reach, 0, reach, 0])
     assert found.least == pytest.approx(0.01 / 80)
-    short = RatePriors.of((Matern(),), Timeline.of(np.array([0.0, 4.0, 8.0])))  # of which the range is below one
+    short = RatePriors.of(
+        (MaternComponent(),), Timeline.of(np.array([0.0, 4.0, 8.0]))
+    )  # of which the range is below one
     np.testing.assert_allclose([short.centres[0], short.spreads[0], short.shifts[0]], [-np.log(4) - 0.5, 1.0, 1.0])
 
 
@@ -60,7 +72,9 @@ def objective(spectrum):
     """Of values that are six times as large as usual, with a residual."""
     values = 6 * np.random.default_rng(2).standard_normal((30, N_NODES))
     forms = Polynomial(2), Polynomial(1), Polynomial(1)
-    return objective_of(spectrum, np.arange(30.0), values, (Matern(0.5), Oscillator(7.0)), *forms), values
+    return objective_of(
+        spectrum, np.arange(30.0), values, (MaternComponent(0.5), OscillatorComponent(7.0)), *forms
+    ), values
 
 
 def test_searches_begin_with_constant_filters_that_share_the_variance(spectrum, objective):
@@ -114,7 +128,7 @@ def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objec
 
 
 def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
-    line, components = Timeline.of(np.arange(30.0)), (Matern(0.5), Oscillator(7.0))
+    line, components = Timeline.of(np.arange(30.0)), (MaternComponent(0.5), OscillatorComponent(7.0))
     form = dynamics_of(spectrum, line, components, Polynomial(2), Polynomial(3), Polynomial(1))
     path = form.path()
     sizes = [[kernel.theta.size for kernel in one.kernels] for one in path]
@@ -139,11 +153,11 @@ def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
 def nodes_alone(*components):
     line = Timeline.of(np.arange(60.0))
     values = np.random.default_rng(4).standard_normal((60, 3)).cumsum(axis=0) * [0.2, 1.0, 5.0]
-    return _Nodes(line, components, RatePriors.of(components, line), np.mean(values**2, axis=0)), values
+    return _SeparateNodes(line, components, RatePriors.of(components, line), np.mean(values**2, axis=0)), values
 
 
 def test_nodes_on_their_own_end_at_the_highest_log_posterior(monkeypatch):
-    nodes, values = nodes_alone(Matern(0.5), Oscillator(9.0))
+    nodes, values = nodes_alone(MaternComponent(0.5), OscillatorComponent(9.0))
     calls = []
     monkeypatch.setattr(learning, "evaluate", lambda *given: calls.append(1) or evaluate(*given))
     variances, priors = nodes.mean_squares, nodes.priors
@@ -174,10 +188,10 @@ def test_nodes_on_their_own_end_at_the_highest_log_posterior(monkeypatch):
 
 
 def test_nodes_go_on_from_what_was_learnt_of_other_rows():
-    nodes, _ = nodes_alone(Matern(0.5))
+    nodes, _ = nodes_alone(MaternComponent(0.5))
     least = nodes.priors.least
     rates = np.array([[0.3, 1.2 * least, 0.5 * least]])
-    process = ModalProcess((Matern(0.5),), np.array([[1.0, 2.0, 3.0]]), rates, np.array([0.1, 0.2, 0.3]), None)
+    process = ModalProcess((MaternComponent(0.5),), np.array([[1.0, 2.0, 3.0]]), rates, np.array([0.1, 0.2, 0.3]), None)
     again = nodes.process(nodes.logarithms(process))
     np.testing.assert_allclose(again.powers, process.powers)
     np.testing.assert_allclose(again.own, process.own)
@@ -207,7 +221,7 @@ def test_draws_are_as_many_as_values_are_missing(monkeypatch, n_steps, n_missing
 def test_the_slope_of_the_log_posterior_equals_differences(spectrum, power, rate, residual):
     random = np.random.default_rng(0)
     times, values = np.arange(60.0), random.standard_normal((60, N_NODES))
-    components = (Matern(0.5), Matern(1.5), Oscillator(7.0))
+    components = (MaternComponent(0.5), MaternComponent(1.5), OscillatorComponent(7.0))
     objective = objective_of(spectrum, times, values, components, power, rate, residual)
     x = objective.start(0.1) + 0.05 * random.standard_normal(objective.units.size) * objective.units
     gradient = objective.evaluate(x)[1]
@@ -224,7 +238,7 @@ def test_the_slope_of_the_log_posterior_equals_differences(spectrum, power, rate
 
 
 def test_whittles_information_is_nearly_fishers():
-    components = (Matern(1.5), Oscillator(12.0))
+    components = (MaternComponent(1.5), OscillatorComponent(12.0))
     space = StateSpace(components, np.array([[1.0], [0.4]]), np.array([[0.2], [0.05]]), np.array([0.3]))
     times = 40 + np.arange(800.0)  # when it begins says nothing
     lags = np.abs(np.subtract.outer(times, times))
@@ -252,8 +266,8 @@ def test_powers_and_rates_are_recovered(spectrum):
     frequencies = spectrum.eigenvalues
     power, rate = (1.2 - 0.8 * frequencies) ** 2, (0.25 + 0.5 * frequencies) ** 2
     times = np.delete(np.arange(6_000.0), [17, 900, 901])
-    values = drawn(spectrum, (Matern(0.5),), [power], [rate], np.full(N_NODES, 0.2), times)
-    fit = learn_on_graph(spectrum, times, values, (Matern(0.5),), Polynomial(1), Polynomial(1))
+    values = drawn(spectrum, (MaternComponent(0.5),), [power], [rate], np.full(N_NODES, 0.2), times)
+    fit = learn_on_graph(spectrum, times, values, (MaternComponent(0.5),), Polynomial(1), Polynomial(1))
     assert fit.converged, fit.detail
     assert fit.certificate.stationarity < 1e-3 * np.sqrt(values.size)
     spread_power, spread_rate = fit.bands(frequencies)
@@ -271,7 +285,7 @@ def test_powers_and_rates_are_recovered(spectrum):
         place = dynamics.places[0 if part == "powers" else 1]
         own = np.einsum("aj,ab,bj->j", slopes[place], covariance[place, place], slopes[place])
         np.testing.assert_allclose(spread[0], np.sqrt(own), rtol=1e-4)
-    separable = learn_on_graph(spectrum, times, values, (Matern(0.5),), Polynomial(1))
+    separable = learn_on_graph(spectrum, times, values, (MaternComponent(0.5),), Polynomial(1))
     assert np.ptp(separable.process.rates) == 0
     assert separable.log_likelihood < fit.log_likelihood - 100
     assert fit.process.filtered(times, values).log_likelihood == pytest.approx(fit.log_likelihood, rel=1e-10)
@@ -281,36 +295,38 @@ def test_rows_of_nan_are_skipped_and_a_residual_is_learnt(spectrum):
     frequencies = spectrum.eigenvalues
     own = 0.1 + np.square(1 - frequencies)
     times = np.arange(1_500.0)
-    values = drawn(spectrum, (Matern(1.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.1)], own, times)
+    values = drawn(spectrum, (MaternComponent(1.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.1)], own, times)
     holes = values.copy()
     holes[100:110] = np.nan
     kept = np.setdiff1d(np.arange(1_500), np.arange(100, 110))
-    arguments = (Matern(1.5),), Polynomial(1), None, Polynomial(1)
+    arguments = (MaternComponent(1.5),), Polynomial(1), None, Polynomial(1)
     fit = learn_on_graph(spectrum, times, holes, *arguments)
     same = learn_on_graph(spectrum, times[kept], values[kept], *arguments)
     assert fit.value == same.value
     assert np.max(np.abs(np.log(fit.process.own / own))) < 0.2
-    plain = learn_on_graph(spectrum, times, holes, (Matern(1.5),), Polynomial(1))
+    plain = learn_on_graph(spectrum, times, holes, (MaternComponent(1.5),), Polynomial(1))
     assert plain.log_likelihood < fit.log_likelihood - 50
 
 
 def test_a_component_that_does_nothing_is_dropped(spectrum):
     times = np.arange(4_000.0)
-    values = drawn(spectrum, (Matern(0.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.3)], np.full(N_NODES, 0.2), times)
-    fit = learn_on_graph(spectrum, times, values, (Matern(0.5), Oscillator(10.0)), Polynomial(1))
-    assert fit.dynamics.components == fit.process.components == (Matern(0.5),)
+    values = drawn(
+        spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.3)], np.full(N_NODES, 0.2), times
+    )
+    fit = learn_on_graph(spectrum, times, values, (MaternComponent(0.5), OscillatorComponent(10.0)), Polynomial(1))
+    assert fit.dynamics.components == fit.process.components == (MaternComponent(0.5),)
     assert fit.converged
 
 
 def test_nodes_on_their_own_are_learnt_alike_alone_and_together():
     times = np.arange(700.0)
     rates, powers = np.array([[0.05, 0.2, 0.6, 0.1]]), np.array([[1.0, 0.5, 2.0, 1.0]])
-    space = StateSpace((Matern(0.5),), powers, rates, np.array([0.1, 0.3, 0.2, 0.05]))
+    space = StateSpace((MaternComponent(0.5),), powers, rates, np.array([0.1, 0.3, 0.2, 0.05]))
     values = Filter.of(space, Timeline.of(times)).drawn(np.random.default_rng(3).standard_normal((700, 4)))
     values[33] = np.nan
-    together = learn_each(times, values, (Matern(0.5), Oscillator(9.0)))
+    together = learn_each(times, values, (MaternComponent(0.5), OscillatorComponent(9.0)))
     assert together.basis is None
-    alone = learn_each(times, values[:, 2:3], (Matern(0.5), Oscillator(9.0)))
+    alone = learn_each(times, values[:, 2:3], (MaternComponent(0.5), OscillatorComponent(9.0)))
     assert relative(together.powers[:, 2:3], alone.powers) < 1e-6
     assert np.max(np.abs(np.log(together.powers[0] / powers[0]))) < 0.7
     assert np.max(np.abs(np.log(together.rates[0] / rates[0]))) < 0.7
@@ -324,8 +340,8 @@ def test_nodes_on_their_own_are_learnt_alike_alone_and_together():
 def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypatch):
     times = np.arange(2_000.0)
     rates = [0.1 + 0.3 * spectrum.eigenvalues]
-    values = drawn(spectrum, (Matern(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
-    arguments = spectrum, times, values, (Matern(0.5),), Polynomial(1), Polynomial(1)
+    values = drawn(spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
+    arguments = spectrum, times, values, (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     whole = learn_on_graph(*arguments)
     monkeypatch.setattr("spectralgp.series.learning.MOST_ON_THE_WAY", 4_000)
     windowed = learn_on_graph(*arguments)
@@ -336,10 +352,10 @@ def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypat
 def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, has_holes):
     times, random = np.arange(1_200.0), np.random.default_rng(5)
     rates = [0.1 + 0.3 * spectrum.eigenvalues]
-    values = drawn(spectrum, (Matern(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
+    values = drawn(spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
     if has_holes:
         values[random.random(values.shape) < 0.05] = np.nan
-    form = (Matern(0.5),), Polynomial(1), Polynomial(1)
+    form = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     whole = learn_on_graph(spectrum, times, values, *form)
     part = learn_on_graph(spectrum, times[:400], values[:400], *form)
     found = learn_on_graph(spectrum, times, values, *form, start=part.dynamics)
@@ -347,8 +363,10 @@ def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, ha
         assert found.value == pytest.approx(whole.value, abs=1e-3)
     assert relative(found.process.rates, whole.process.rates) < (0.05 if has_holes else 1e-3)
     assert found.n_evaluations < whole.n_evaluations
-    alone = learn_each(times, values, (Matern(0.5),))
-    again = learn_each(times, values, (Matern(0.5),), start=learn_each(times[:400], values[:400], (Matern(0.5),)))
+    alone = learn_each(times, values, (MaternComponent(0.5),))
+    again = learn_each(
+        times, values, (MaternComponent(0.5),), start=learn_each(times[:400], values[:400], (MaternComponent(0.5),))
+    )
     assert relative(again.rates, alone.rates) < (0.05 if has_holes else 1e-2)
 
 
@@ -356,9 +374,15 @@ def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, ha
     ("ask", "message"),
     [
         (lambda s, t, y: learn_on_graph(s, t, y, (), Polynomial(1)), r"components must hold at least one"),
-        (lambda s, t, y: learn_on_graph(s, t[:2], y[:2], (Matern(),), Polynomial(1)), r"values must have 3 rows"),
-        (lambda s, t, y: learn_each(t[:2], y[:2], (Matern(),)), r"values must have 3 rows or more"),
-        (lambda s, t, y: learn_on_graph(s, t, y[:, 1:], (Matern(),), Polynomial(1)), r"values must have shape"),
+        (
+            lambda s, t, y: learn_on_graph(s, t[:2], y[:2], (MaternComponent(),), Polynomial(1)),
+            r"values must have 3 rows",
+        ),
+        (lambda s, t, y: learn_each(t[:2], y[:2], (MaternComponent(),)), r"values must have 3 rows or more"),
+        (
+            lambda s, t, y: learn_on_graph(s, t, y[:, 1:], (MaternComponent(),), Polynomial(1)),
+            r"values must have shape",
+        ),
     ],
 )
 def test_what_cannot_be_learnt_is_said(spectrum, ask, message):
@@ -378,21 +402,23 @@ def test_nodes_with_holes_are_completed_under_what_was_learnt_before(monkeypatch
         return complete(process, at, rows, n_draws, before, tolerance)
 
     monkeypatch.setattr(learning, "complete", counted)
-    several = _Nodes.learnt
-    monkeypatch.setattr(_Nodes, "learnt", lambda self, sets: searched.append(len(sets)) or several(self, sets))
-    found = learn_each(times, values, (Matern(0.5),))
+    several = _SeparateNodes.learnt
+    monkeypatch.setattr(_SeparateNodes, "learnt", lambda self, sets: searched.append(len(sets)) or several(self, sets))
+    found = learn_each(times, values, (MaternComponent(0.5),))
     assert (len(completed), searched) == (6, [3])  # with two draws
     assert [before is None for _, before in completed] == [True] + 5 * [False]
     rates = np.array([process.rates for process, _ in completed])
     assert np.abs(np.log(found.rates / rates[-1])).max() < 0.2 * np.abs(np.log(rates[1] / rates[0])).max()
-    learn_each(times, values, (Matern(0.5),), start=found)
+    learn_each(times, values, (MaternComponent(0.5),), start=found)
     assert (len(completed), len(searched)) == (12, 1)
     np.testing.assert_allclose(completed[6][0].rates, found.rates, rtol=1e-9)
 
 
 def test_three_rows_are_enough_to_learn_from():
     rows = np.array([[1.0, 2.0], [np.nan, np.nan], [0.5, 0.0], [-1.0, 3.0]])
-    found, expected = (learn_each(np.arange(4.0)[own], rows[own], (Matern(),)) for own in (slice(None), [0, 2, 3]))
+    found, expected = (
+        learn_each(np.arange(4.0)[own], rows[own], (MaternComponent(),)) for own in (slice(None), [0, 2, 3])
+    )
     np.testing.assert_array_equal([found.powers, found.rates], [expected.powers, expected.rates])
     assert np.isfinite([found.powers, found.rates]).all()
 

@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from spectralgp.graphs import Graph
-from spectralgp.model.statespace import Matern, Oscillator
+from spectralgp.model.statespace import MaternComponent, OscillatorComponent
 from spectralgp.series import ModalProcess, complete, learn_each
-from spectralgp.series.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
+from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
 from spectralgp.series.mean import Season, learn_mean
 from spectralgp.series.model import (
-    Rows,
     SeriesModel,
+    SeriesRows,
     _block_scores,
     backtested,
     backtested_after,
@@ -32,8 +32,8 @@ from spectralgp.series.model import (
     season_rows,
     summary_of,
 )
-from spectralgp.series.stack import AtHorizon, Judged, Member, Stack, Trials
-from spectralgp.series.times import Numbers
+from spectralgp.series.stack import BlockValidation, Ensemble, EnsembleMember, HorizonScores, MemberScores
+from spectralgp.series.times import NumericClock
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3
@@ -52,25 +52,27 @@ def processes():
     basis = np.linalg.qr(np.array([[1.0, 1.0, 0.2], [1.0, -1.0, 0.4], [1.0, 0.3, -1.0]]))[0]
     rates = np.full((1, 3), 0.3)
     return (
-        ModalProcess((Matern(1.5),), np.array([[2.0, 0.5, 0.3]]), rates, np.full(3, 0.2), basis),
-        ModalProcess((Matern(0.5),), np.array([[0.4, 1.0, 2.0]]), 2 * rates, np.array([0.1, 0.3, 0.2]), None),
+        ModalProcess((MaternComponent(1.5),), np.array([[2.0, 0.5, 0.3]]), rates, np.full(3, 0.2), basis),
+        ModalProcess((MaternComponent(0.5),), np.array([[0.4, 1.0, 2.0]]), 2 * rates, np.array([0.1, 0.3, 0.2]), None),
     )
 
 
 def rows(first, last):
-    return Rows(STEPS[first:last], LEVELS + SCALES * OWN[first:last], None)
+    return SeriesRows(STEPS[first:last], LEVELS + SCALES * OWN[first:last], None)
 
 
 @pytest.fixture(scope="module")
 def model():
     """After the first thirty rows; the last ones matter at the first horizon, and fade towards the second."""
-    flat = learn_mean(Numbers(), STEPS[:4], np.tile(LEVELS, (4, 1)), None, None, None)
-    members = tuple(Member(name, one) for name, one in zip(("graph", "nodes"), processes(), strict=True))
+    flat = learn_mean(NumericClock(), STEPS[:4], np.tile(LEVELS, (4, 1)), None, None, None)
+    members = tuple(EnsembleMember(name, one) for name, one in zip(("graph", "nodes"), processes(), strict=True))
     drifting, correlations = np.array([0, -1, -1]), np.array([np.eye(3), SHOWN, SHOWN])
-    stack = Stack(members, WEIGHTS, 0, HORIZONS, DRIFT[None], drifting, INFLATIONS, SHARES, correlations)
+    stack = Ensemble(members, WEIGHTS, 0, HORIZONS, DRIFT[None], drifting, INFLATIONS, SHARES, correlations)
     states = tuple(one.filtered(STEPS[:N_ROWS], OWN[:N_ROWS]) for one in processes())
     recent = OWN[N_ROWS - 3 : N_ROWS][::-1]
-    return SeriesModel(Numbers(), flat, SCALES, stack, states, recent, N_ROWS - 1.0, N_ROWS, None, (Matern(0.5),), ())
+    return SeriesModel(
+        NumericClock(), flat, SCALES, stack, states, recent, N_ROWS - 1.0, N_ROWS, None, (MaternComponent(0.5),), ()
+    )
 
 
 def law(origin, horizon):
@@ -233,10 +235,10 @@ def test_paths_have_the_means_and_covariances_of_their_rows(model):
 
 def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
     everything, cut = rows(0, N_ROWS), 18
-    seen = [Scored(np.array([20, 25]), OWN[[20, 25]], OWN[[20, 25]] + 0.3, np.full((2, 3), 0.7)), None]
-    said = tuple(AtHorizon(None, (), 1.0, np.zeros((2, 1)), one) for one in seen)
-    trials = Trials(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)))
-    found = _block_scores(everything, model.mean, SCALES, Judged(trials, WEIGHTS, 0, SHARES, said), cut)
+    seen = [ScoredForecasts(np.array([20, 25]), OWN[[20, 25]], OWN[[20, 25]] + 0.3, np.full((2, 3), 0.7)), None]
+    said = tuple(HorizonScores(None, (), 1.0, np.zeros((2, 1)), one) for one in seen)
+    trials = MemberScores(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)))
+    found = _block_scores(everything, model.mean, SCALES, BlockValidation(trials, WEIGHTS, 0, SHARES, said), cut)
     assert (found.horizons.tolist(), found.n_origins.tolist()) == ([2], [2])
     observed = everything.values[[20, 25]]
     expected = [observed, observed + 0.3 * SCALES, np.tile(0.7 * SCALES, (2, 1))]
@@ -245,7 +247,7 @@ def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
     changes = np.sqrt(np.mean((everything.values[2:cut] - everything.values[: cut - 2]) ** 2, axis=0))
     again = np.mean(crps_of(observed, everything.values[[18, 23]], changes))
     assert found.crps["persistence"][0] == pytest.approx(again, rel=1e-6)
-    nothing = Judged(trials, WEIGHTS, 0, SHARES, (said[1], said[1]))
+    nothing = BlockValidation(trials, WEIGHTS, 0, SHARES, (said[1], said[1]))
     assert _block_scores(everything, model.mean, SCALES, nothing, cut) is None
 
 
@@ -273,7 +275,7 @@ def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
 
 def test_a_summary_has_the_mean_the_members_and_what_blocks_said(model):
     graph = Graph.from_edges([(0, 1), (1, 2)])
-    trials = Trials(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
+    trials = MemberScores(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
     seasonal = replace(model.mean, seasons=(Season("day", 24.0, (1, 2)), Season("", 7.5, (1,))))
     told = replace(model, mean=seasonal, trials=trials, notes=("odd rows",))
     assert summary_of(told, None, graph).split("\n") == [
@@ -295,7 +297,7 @@ def test_a_summary_has_the_mean_the_members_and_what_blocks_said(model):
         "  backtest: none, for lack of rows; intervals are those of the model",
     ]
     first, second = model.stack.members
-    uneven = replace(second.process, components=(Oscillator(6.28318),), rates=np.array([[0.5, 0.26, 0.25]]))
+    uneven = replace(second.process, components=(OscillatorComponent(6.28318),), rates=np.array([[0.5, 0.26, 0.25]]))
     members, nothing = (first, replace(second, process=uneven)), np.empty((0, 3, 3))
     weights, still = np.array([0.0, 1.0]), np.array([-1, -1, -1])
     stack = replace(model.stack, members=members, weights=weights, correlations=nothing, drifting=still)
@@ -329,11 +331,17 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
     steps = np.arange(130.0)
     values = 5 + np.cumsum(np.random.default_rng(1).standard_normal((130, 2)), axis=0) * [1.0, 3.0]
     values[128, 1] = np.nan
-    choices = {"components": (Matern(0.5),), "seasons": None, "calendar": None, "residual": None, "drift": None}
+    choices = {
+        "components": (MaternComponent(0.5),),
+        "seasons": None,
+        "calendar": None,
+        "residual": None,
+        "drift": None,
+    }
 
     def learnt(n_rows, notes=()):
-        own = Rows(steps[:n_rows], values[:n_rows], None)
-        return learn_series(Graph.edgeless(2), Numbers(), own, **choices, notes=notes)[0]
+        own = SeriesRows(steps[:n_rows], values[:n_rows], None)
+        return learn_series(Graph.edgeless(2), NumericClock(), own, **choices, notes=notes)[0]
 
     for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 61}.items():
         monkeypatch.setattr(f"spectralgp.series.model.{name}", value)
@@ -345,11 +353,11 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
     )
     assert (found.n_steps, found.last) == (130, 129.0)
     np.testing.assert_allclose(found.mean.levels, np.nanmean(values, axis=0))
-    own = found.in_units(Rows(steps, values, None))
+    own = found.in_units(SeriesRows(steps, values, None))
     np.testing.assert_allclose(found.scales, np.sqrt(np.nanmean((values - found.mean.levels) ** 2, axis=0)))
     (member,) = found.stack.members
-    earlier = learn_each(steps[-70:-40], interpolated(steps, own)[-70:-40], (Matern(0.5),))
-    expected = learn_each(steps[-100:], own[-100:], (Matern(0.5),), start=earlier)
+    earlier = learn_each(steps[-70:-40], interpolated(steps, own)[-70:-40], (MaternComponent(0.5),))
+    expected = learn_each(steps[-100:], own[-100:], (MaternComponent(0.5),), start=earlier)
     np.testing.assert_allclose(member.process.rates, expected.rates, rtol=0.02)
     whole = member.process.filtered(steps, own, 1e-3)
     np.testing.assert_allclose(found.states[0].state, whole.state, rtol=1e-9)
@@ -387,7 +395,7 @@ def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():
 def test_scores_of_what_was_not_observed_are_not_numbers():
     values, targets = np.arange(12.0).reshape(6, 2), np.array([2, 3])
     observed = np.array([[4.0, np.nan], [7.0, np.nan]])
-    pieces = [Scored(targets, observed, np.full((2, 2), 5.0), np.ones((2, 2)))]
+    pieces = [ScoredForecasts(targets, observed, np.full((2, 2), 5.0), np.ones((2, 2)))]
     found = scored(np.array([1]), pieces, values, values, 3, "by hand")
     np.testing.assert_allclose(found.node_rmse, [[np.sqrt(2.5), np.nan]])
     assert found.rmse["model"][0] == pytest.approx(np.sqrt(2.5))
@@ -402,7 +410,9 @@ def test_scores_of_what_was_not_observed_are_not_numbers():
 
 
 def test_rows_are_joined_and_cut_with_what_stands_beside_them():
-    one, other = (Rows(np.arange(2.0) + start, np.full((2, 3), start), np.full((2, 1), -start)) for start in (0.0, 2.0))
+    one, other = (
+        SeriesRows(np.arange(2.0) + start, np.full((2, 3), start), np.full((2, 1), -start)) for start in (0.0, 2.0)
+    )
     both = joined([one, other])
     np.testing.assert_array_equal(both.steps, [0, 1, 2, 3])
     np.testing.assert_array_equal(both.exogenous[:, 0], [0, 0, -2, -2])

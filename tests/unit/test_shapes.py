@@ -10,10 +10,10 @@ import pytest
 import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
 from spectralgp.model.spectra import decompose
-from spectralgp.show.report.shapes import TOLD_APART, FilterShape, Modes, shape_of
+from spectralgp.show.report.shapes import TOLD_APART, FilterShape, SpectrumModes, shape_of
 from tolerances import EXACT
 
-EVEN = Modes(np.linspace(0, 1, 41), np.full(41, 1 / 41))
+EVEN = SpectrumModes(np.linspace(0, 1, 41), np.full(41, 1 / 41))
 
 
 def filtered(*values):
@@ -93,7 +93,7 @@ def test_a_filter_turns_where_its_humps_and_valleys_are():
         ((0.1, 2.0, 0.0, 1.5, 0.9, 0.93, 0.3, 1.2), (0, 1, 2, 3, 6, 7)),
         ((0.1, 0.05, 2.0, 0.0, 1.5, 0.3, 1.2, 1.15), range(8)),  # ends are told, turns or not
     ):
-        modes = Modes(np.arange(float(len(values))), np.full(len(values), 1 / len(values)))
+        modes = SpectrumModes(np.arange(float(len(values))), np.full(len(values), 1 / len(values)))
         found = shape_of(modes, np.array(values))
         assert found.kind == "several humps"
         assert found.turns == tuple((float(place), values[place]) for place in kept), values
@@ -104,7 +104,7 @@ def test_a_hump_of_little_power_is_none():
     assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.1)).kind == "low-pass"
     assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.6)).kind == "band-stop"
     few = np.where(EVEN.points > 0.7, 0.001, 1.0)
-    assert shape_of(Modes(EVEN.points, few / few.sum()), filtered(1.0, 0.1, 0.02, 0.6)).kind == "low-pass"
+    assert shape_of(SpectrumModes(EVEN.points, few / few.sum()), filtered(1.0, 0.1, 0.02, 0.6)).kind == "low-pass"
 
 
 def test_a_hump_that_is_not_told_apart_is_none():
@@ -125,12 +125,12 @@ def test_none_and_the_words():
 def test_modes_are_the_ends_and_the_means_of_bins():
     weights = oracle.random_weights(40, 0)
     spectrum = decompose(Graph(weights))
-    modes, values = Modes.of(spectrum), np.linalg.eigvalsh(oracle.laplacian(weights, scaled=spectrum.scaled))
+    modes, values = SpectrumModes.of(spectrum), np.linalg.eigvalsh(oracle.laplacian(weights, scaled=spectrum.scaled))
     assert modes.shares.sum() == pytest.approx(1)
     assert modes.shares @ modes.points == pytest.approx(values.mean(), rel=1e-9)
     assert (modes.points[0], modes.points[-1]) == pytest.approx((values[0], values[-1]), abs=EXACT)
     assert modes.shares[0] == pytest.approx(1 / 40)
-    assert Modes.of(decompose(Graph.edgeless(3))).shares.tolist() == [1.0]
+    assert SpectrumModes.of(decompose(Graph.edgeless(3))).shares.tolist() == [1.0]
 
 
 # --------------------------------------------------------------------------------------------------------- learnt
@@ -178,16 +178,20 @@ def test_a_learnt_filter_is_never_flat_where_the_evidence_is_large(slope, seed):
 
 def test_frequencies_of_a_quadrature_count_by_their_weights_and_negative_ones_for_nothing():
     values, weights = np.array([0.0, 0.5, 0.5, 1.0]), np.array([2.0, 4.0, -1.0, 0.5])
-    found = Modes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
+    found = SpectrumModes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
     np.testing.assert_allclose(found.points, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(found.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
-    many = Modes.of(SimpleNamespace(eigenvalues=np.linspace(0, 1, 302), multiplicities=np.ones(302), upper=1.0))
+    many = SpectrumModes.of(SimpleNamespace(eigenvalues=np.linspace(0, 1, 302), multiplicities=np.ones(302), upper=1.0))
     assert many.points.size == 32  # both ends, and thirty bins of ten
     np.testing.assert_allclose(many.shares[1:-1] * 302, 10.0)
-    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=weights, upper=1.0))
+    near = SpectrumModes.of(
+        SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=weights, upper=1.0)
+    )
     np.testing.assert_allclose(near.points, [0.0, 0.01, 1.0])  # ends are alone; the third counts for nothing
     np.testing.assert_allclose(near.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
-    near = Modes.of(SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=np.ones(4), upper=1.0))
+    near = SpectrumModes.of(
+        SimpleNamespace(eigenvalues=np.array([0.0, 0.01, 0.99, 1.0]), multiplicities=np.ones(4), upper=1.0)
+    )
     np.testing.assert_allclose(near.points, [0.0, 0.01, 0.99, 1.0])
-    beyond = Modes.of(SimpleNamespace(eigenvalues=values * 1.2 - 0.1, multiplicities=np.ones(4), upper=1.0))
+    beyond = SpectrumModes.of(SimpleNamespace(eigenvalues=values * 1.2 - 0.1, multiplicities=np.ones(4), upper=1.0))
     np.testing.assert_allclose(beyond.points, [0.0, 0.5, 1.0])

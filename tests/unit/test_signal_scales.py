@@ -10,7 +10,7 @@ from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import leave_one_out
-from spectralgp.model.kernels import Standardised, as_input_kernel
+from spectralgp.model.kernels import StandardisedKernel, as_input_kernel
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import read_signals
 
@@ -178,7 +178,7 @@ def test_scales_of_one_change_nothing():
 @pytest.mark.parametrize("with_level", [False, True])
 def test_means_may_have_an_amplitude_of_their_own(with_level):
     inputs, values, scales = data()
-    kernel = Standardised.of(inputs) if with_level else as_input_kernel(RBF(1.5))
+    kernel = StandardisedKernel.of(inputs) if with_level else as_input_kernel(RBF(1.5))
     prior = replace(prior_of(), input_kernel=kernel, mean_amplitude=0.2)
     signals = read_signals(values, "global", "global").scaled_by_signal(scales)
     new, level = data(1)[0][:3], kernel.level

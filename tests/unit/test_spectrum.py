@@ -11,9 +11,9 @@ from spectralgp.model.signals import expected_signals, read_signals
 from spectralgp.model.spectra import (
     Chebyshev,
     Eigenpairs,
-    Errors,
     Exact,
     FilterBank,
+    LikelihoodErrors,
     SpectralSignals,
     decompose,
     oblique,
@@ -137,10 +137,10 @@ def test_an_exact_spectrum_has_no_errors():
     spectrum = decompose(GRAPHS["random"])
     data = spectrum.read(read_signals(np.ones((2, 7))))
     errors = spectrum.errors(lambda eigenvalues: np.ones((2, eigenvalues.size)), data)
-    assert errors == Errors(truncation=0.0, rounding=0.0, probes=0.0, limit=np.inf)
+    assert errors == LikelihoodErrors(truncation=0.0, rounding=0.0, probes=0.0, limit=np.inf)
     assert errors.is_tolerable
-    assert not Errors(truncation=2e-3, limit=1e-3).is_tolerable
-    assert Errors(truncation=1e-3, limit=1e-3).is_tolerable
+    assert not LikelihoodErrors(truncation=2e-3, limit=1e-3).is_tolerable
+    assert LikelihoodErrors(truncation=1e-3, limit=1e-3).is_tolerable
 
 
 def test_a_spectrum_introduces_itself():

@@ -5,26 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectralgp.model.statespace import Filter, Matern, Oscillator, StateSpace, Timeline, evaluate, filters, plain
+from spectralgp.model.statespace import (
+    Filter,
+    MaternComponent,
+    OscillatorComponent,
+    StateSpace,
+    Timeline,
+    evaluate,
+    filters,
+    plain,
+)
 
 TOLERANCE = 1e-10  # of the issue, against dense algebra
 SAME = 1e-11  # of the issue, between two ways of one recursion
 GRADIENT = 1e-7  # of the issue, against differences
 
 SUMS = {
-    "1/2": (Matern(0.5),),
-    "3/2": (Matern(1.5),),
-    "5/2": (Matern(2.5),),
-    "oscillator": (Oscillator(7.3),),
-    "1/2 + 5/2": (Matern(0.5), Matern(2.5)),
-    "3/2 + harmonics": (Matern(1.5), Oscillator(24.0, 3)),
+    "1/2": (MaternComponent(0.5),),
+    "3/2": (MaternComponent(1.5),),
+    "5/2": (MaternComponent(2.5),),
+    "oscillator": (OscillatorComponent(7.3),),
+    "1/2 + 5/2": (MaternComponent(0.5), MaternComponent(2.5)),
+    "3/2 + harmonics": (MaternComponent(1.5), OscillatorComponent(24.0, 3)),
 }
 N_MODES = 4
 
 
 def correlation(component, lags, rate):
     tau = rate * lags
-    if isinstance(component, Oscillator):
+    if isinstance(component, OscillatorComponent):
         harmonics = np.arange(1, component.n_harmonics + 1)
         return np.exp(-tau) * np.mean([np.cos(2 * np.pi * k * lags / component.period) for k in harmonics], axis=0)
     return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau, 2.5: 1 + tau + tau**2 / 3}[component.smoothness]
@@ -273,9 +282,9 @@ def test_lots_of_modes_hold_a_bounded_number_of_values(times, numbers, monkeypat
 
 
 def test_frequencies_stand_for_all_values_and_lie_on_both_sides_of_periods():
-    space = StateSpace((Matern(), Oscillator(12.0, 2)), np.ones((2, 1)), np.ones((2, 1)), np.ones(1))
+    space = StateSpace((MaternComponent(), OscillatorComponent(12.0, 2)), np.ones((2, 1)), np.ones((2, 1)), np.ones(1))
     n_steps, gap = 400, 0.5
-    drifting = StateSpace((Matern(),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    drifting = StateSpace((MaternComponent(),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
     np.testing.assert_allclose(filters.frequencies(drifting, gap, n_steps)[0], np.geomspace(np.pi / 400, np.pi, 96))
     angles, counts = filters.frequencies(space, gap, n_steps)
     assert np.all(np.diff(angles) > 0)
@@ -361,9 +370,9 @@ def test_runs_are_steps_that_repeat():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Matern(1.0), r"smoothness must be 0.5, 1.5 or 2.5; got 1.0"),
-        (lambda: Oscillator(-1.0), r"period must be positive; got -1.0"),
-        (lambda: Oscillator(2.0, 0), r"n_harmonics must be at least 1; got 0"),
+        (lambda: MaternComponent(1.0), r"smoothness must be 0.5, 1.5 or 2.5; got 1.0"),
+        (lambda: OscillatorComponent(-1.0), r"period must be positive; got -1.0"),
+        (lambda: OscillatorComponent(2.0, 0), r"n_harmonics must be at least 1; got 0"),
     ],
 )
 def test_components_say_what_they_are_not(make, message):

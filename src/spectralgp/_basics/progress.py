@@ -62,7 +62,7 @@ def _heard_by(progress: Progress | None, counts: bool = True) -> Iterator[None]:
         _listener.reset(token)
 
 
-class Heard:
+class ReportedFunction:
     """A function whose reports reach who listens here, in whichever thread it runs; in another process nobody does."""
 
     __slots__ = ("_context", "_function")  # no namespace, which wrappers would take over and could not pickle

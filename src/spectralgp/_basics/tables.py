@@ -29,7 +29,7 @@ NODE = "node"  # what the dimension of the nodes is called where nothing else is
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableKind:
     """What kind of table something is, so that answers can be of the same kind."""
 
     # "xarray", or as narwhals calls it: "pandas", "polars", "pyarrow" and others
@@ -45,7 +45,7 @@ class Table:
     values: NDArray[Any]  # of shape (n_rows, n_columns), or (n_rows,) for a series; NaN for nulls
     names: tuple[Hashable, ...] | None  # of the columns
     index: Any  # pandas Index with the labels of the rows; None in libraries without
-    layout: Layout
+    layout: TableKind
     native: Any  # the table itself; rows first, as pandas', if it was xarray's
     source: Any  # the table as it came
     dates: tuple[int, ...] = ()  # columns of `values` that are days since 1970, made of dates
@@ -106,7 +106,7 @@ def as_table(
         raise _repeated(given, f"{argument} must have distinct column names") from None
     index = getattr(thing, "index", None) if hasattr(thing, "iloc") else None
     frame, dates = _in_days(frame) if allow_dates else (frame, ())
-    values, layout = _values(frame, argument), Layout(found.implementation.value)
+    values, layout = _values(frame, argument), TableKind(found.implementation.value)
     if isinstance(found, nw.Series):
         return Table(values[:, 0].astype(float), None, index, layout, thing, thing)
     return Table(values, columns, index, layout, thing, thing, dates)
@@ -269,13 +269,13 @@ def _from_xarray(
         raise TypeError(f"{argument} must hold numbers; got {kind}. Convert it to real numbers first.")
     if array.ndim == 1:
         index = array.indexes.get(array.dims[0])
-        layout = Layout("xarray", (str(array.dims[0]), NODE))
+        layout = TableKind("xarray", (str(array.dims[0]), NODE))
         return Table(np.asarray(array.to_numpy(), dtype=float), None, index, layout, array, array)
     turned = rows_first(array, argument, names, rows)
     first, along = turned.dims
     frame, values = turned.to_pandas(), np.asarray(turned.to_numpy())
     values = values if values.dtype.kind == "f" and values.itemsize in (4, 8) else values.astype(float)
-    layout = Layout("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
+    layout = TableKind("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
     index = frame.index if first in array.indexes else None
     if along not in array.indexes:
         return Table(values, None, index, layout, values, array, dates)
@@ -427,7 +427,7 @@ WRITTEN = (*LIBRARIES, "modin", "cudf")  # those that narwhals can make, too
 SIGNAL = "signal"  # what the dimension of the rows is called where nothing else is known
 
 
-def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
+def written(values: Any, layout: TableKind, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
     """Numbers of shape (n_rows, n_columns) or (n_rows,) as a table of a kind.
 
     Libraries that know texts only have the `names` of the columns as texts; without names, columns are numbered. The
@@ -457,7 +457,7 @@ def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None
     return nw.from_numpy(np.ascontiguousarray(numbers), schema=texts, backend=backend).to_native()
 
 
-def _data_array(xarray: Any, numbers: Any, layout: Layout, names: Sequence[Hashable] | None, index: Any) -> Any:
+def _data_array(xarray: Any, numbers: Any, layout: TableKind, names: Sequence[Hashable] | None, index: Any) -> Any:
     own, coordinates = getattr(index, "name", None), dict[Hashable, Any]()
     rows, nodes = layout.dims or (SIGNAL if own is None or own == NODE else str(own), NODE)
     if index is not None and index.nlevels > 1:

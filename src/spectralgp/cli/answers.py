@@ -15,10 +15,10 @@ from rich.table import Table
 from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import print_json, say, to_be_written
-from spectralgp.cli.commands import Impute, Predict, Report, Score
+from spectralgp.cli.commands import ImputeCommand, PredictCommand, ReportCommand, ScoreCommand
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
-from spectralgp.learning.baselines import Performance
+from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, observed_and_predicted
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def predict(asked: Predict) -> None:
+def predict(asked: PredictCommand) -> None:
     """Predict signals, or classes."""
     _check_out(asked)
     found = load(asked.model)
@@ -48,7 +48,7 @@ def predict(asked: Predict) -> None:
     _answer(asked, mean, deviation, dialect, "Predicted", ends)
 
 
-def _predict_classes(asked: Predict, model: GraphGPClassifier) -> None:
+def _predict_classes(asked: PredictCommand, model: GraphGPClassifier) -> None:
     """Write the class of every node, and probabilities."""
     import pandas as pd
 
@@ -64,7 +64,7 @@ def _predict_classes(asked: Predict, model: GraphGPClassifier) -> None:
     say(asked.as_json, answer, f"Predicted the classes of {len(table)} nodes: {asked.out}")
 
 
-def _new_inputs(asked: Predict, model: GraphGPRegressor) -> pd.DataFrame | None:
+def _new_inputs(asked: PredictCommand, model: GraphGPRegressor) -> pd.DataFrame | None:
     """Where to predict, in the way that the model was fitted."""
     signals, inputs, at, observed = asked.signals, asked.inputs, asked.at, asked.observed
     table, recipe = files.input_parts(inputs).table, model.input_recipe_
@@ -79,7 +79,7 @@ def _new_inputs(asked: Predict, model: GraphGPRegressor) -> pd.DataFrame | None:
     is_known_by_label = wanted == ["--at"] and observed is not None and not given
     if given != wanted and not is_known_by_label:
         ask = f"give {wanted[0]}" if wanted else "leave out --signals and --at"
-        way = "without inputs" if parts == files.InputParts() else f"with {recipe or inputs}"
+        way = "without inputs" if parts == files.InputColumns() else f"with {recipe or inputs}"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
     if at:
         return files.times_given(at, parts.clock, asked.date_format)
@@ -112,7 +112,7 @@ def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd
     return observed.reindex(new.index)
 
 
-def impute(asked: Impute) -> None:
+def impute(asked: ImputeCommand) -> None:
     """Fill in empty cells."""
     _check_out(asked)
     fitted = files.as_signals(load(asked.model), asked.model)
@@ -125,7 +125,7 @@ def impute(asked: Impute) -> None:
     _answer(asked, values, deviation, dialect, f"Filled in {n_filled} cells of", (), n_filled=n_filled)
 
 
-def score(asked: Score) -> None:
+def score(asked: ScoreCommand) -> None:
     """Score predictions, each signal taken alone."""
     fitted, level = files.as_signals(load(asked.model), asked.model), asked.level
     data = files.data_of(asked, fitted, asked.signals)
@@ -134,7 +134,7 @@ def score(asked: Score) -> None:
         n_seen, n_signals = int(np.sum(fitted.has_seen(data.inputs, data.signals))), len(data.signals)
         observed, mean, std = observed_and_predicted(fitted, data.inputs, data.signals, **beside)
         densities = np.asarray(fitted.log_predictive_density(data.inputs, data.signals, joint=False, **beside))
-        found = Performance.of(asked.model.name, observed, mean, std, densities)
+        found = PredictionErrors.of(asked.model.name, observed, mean, std, densities)
     answer = {
         "n_signals": int(np.sum(~np.isnan(found.log_densities))),  # of which something was observed
         **{name: getattr(found, name) for name in ("n_values", "log_density", "log_density_error", "rmse", "crps")},
@@ -157,7 +157,7 @@ def score(asked: Score) -> None:
         typer.echo(f"{some} training signals, which the model has seen: these scores are too good to expect of others.")
 
 
-def report(asked: Report) -> None:
+def report(asked: ReportCommand) -> None:
     """Write a page about a model or a series."""
     to_be_written(asked.out, force=asked.force)
     fitted, signals, inputs = load(asked.model), asked.signals, asked.inputs
@@ -177,14 +177,14 @@ def report(asked: Report) -> None:
     say(asked.as_json, {"out": path, "n_bytes": path.stat().st_size}, f"Report: {path}")
 
 
-def _check_out(asked: Predict | Impute) -> None:
+def _check_out(asked: PredictCommand | ImputeCommand) -> None:
     to_be_written(asked.out, asked.std, force=asked.force)
     if asked.long and asked.std is not None:
         raise typer.BadParameter("--std must be left out with --long, which has a column of its own for them.")
 
 
 def _answer(
-    asked: Predict | Impute,
+    asked: PredictCommand | ImputeCommand,
     mean: pd.DataFrame,
     std: pd.DataFrame,
     dialect: Dialect,

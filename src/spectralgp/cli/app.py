@@ -45,7 +45,7 @@ def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
     """Make options a command, done by the function of its name in a module; the help of all commands has the line."""
 
     def registered(options: type[Options]) -> type[Options]:
-        options, name = dataclass(frozen=True, eq=False)(options), options.__name__.lower()
+        options, name = dataclass(frozen=True, eq=False)(options), options.__name__.removesuffix("Command").lower()
 
         def run(**typed: Any) -> None:
             work, asked = getattr(import_module(f"spectralgp.cli.{module}"), name), options(**typed)
@@ -156,7 +156,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """A column of results: a format of ``row``, and the field it is about, of which larger is better, or neither is."""
 
     text: str
@@ -165,7 +165,7 @@ class Column:
 
 
 def table_of(
-    rows: Sequence[Any], columns: Mapping[str, Column], *, name: str = "kernel", title: str = "\ngraph kernel"
+    rows: Sequence[Any], columns: Mapping[str, ResultColumn], *, name: str = "kernel", title: str = "\ngraph kernel"
 ) -> Table:
     """A table for 80 columns with one row per kernel, or what else has a `name`; the best numbers are bold."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -177,7 +177,7 @@ def table_of(
     return table
 
 
-def _cell(row: Any, rows: Sequence[Any], column: Column) -> str:
+def _cell(row: Any, rows: Sequence[Any], column: ResultColumn) -> str:
     value = getattr(row, column.field)
     if value is None:
         return "-"

@@ -141,7 +141,7 @@ class LearningOptions:
 
 
 @command("learning", "Learn a model from a graph and signals, and save it.")
-class Fit(TableCommand, WritingOptions, ObservationOptions, LearningOptions):
+class FitCommand(TableCommand, WritingOptions, ObservationOptions, LearningOptions):
     r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
     Empty cells are what was not observed. Nodes are matched by name across files.
@@ -184,7 +184,7 @@ class Fit(TableCommand, WritingOptions, ObservationOptions, LearningOptions):
 
 
 @command("answers", "Predict signals, with intervals.")
-class Predict(TableCommand, WritingOptions, ObservationOptions):
+class PredictCommand(TableCommand, WritingOptions, ObservationOptions):
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
     Text is written as in the files that were given: separators, decimal commas, dates. Of a model of classes: the class
@@ -229,7 +229,7 @@ class Predict(TableCommand, WritingOptions, ObservationOptions):
 
 
 @command("answers", "Fill in empty cells, with intervals.")
-class Impute(TableCommand, WritingOptions, ObservationOptions):
+class ImputeCommand(TableCommand, WritingOptions, ObservationOptions):
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
     Text is written as in the file of the signals: separators, decimal commas, dates.
@@ -251,7 +251,7 @@ class Impute(TableCommand, WritingOptions, ObservationOptions):
 
 
 @command("answers", "Score predictions of signals that the model has not seen.")
-class Score(TableCommand, ObservationOptions):
+class ScoreCommand(TableCommand, ObservationOptions):
     """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
     Example (the model is that of `spectralgp fit --help`):
@@ -266,7 +266,7 @@ class Score(TableCommand, ObservationOptions):
 
 
 @command("learning", "Compare graph kernels with what people use instead.")
-class Compare(TableCommand, LearningOptions):
+class CompareCommand(TableCommand, LearningOptions):
     r"""Compare graph kernels with each other and with what people use instead.
 
     Each is learnt from the first rows and scored on the last. Beside them stand node means, no change (with lag:1: the
@@ -293,7 +293,7 @@ class Compare(TableCommand, LearningOptions):
 
 
 @command("forecasting", "Forecast the rows after the last one of a series.")
-class Forecast(Command, WritingOptions):
+class ForecastCommand(Command, WritingOptions):
     r"""Forecast the rows after the last one of a series, with intervals.
 
     Example (the files are those of `spectralgp example`):
@@ -322,7 +322,7 @@ class Forecast(Command, WritingOptions):
 
 
 @command("forecasting", "Take new rows into a model, without learning it anew.")
-class Update(TableCommand, WritingOptions, ObservationOptions):
+class UpdateCommand(TableCommand, WritingOptions, ObservationOptions):
     r"""Take rows that have come since into a model: nothing is learnt anew.
 
     A series goes on from the last of them; rows up to its last one are left out. A model of signals is conditioned on
@@ -345,7 +345,7 @@ class Update(TableCommand, WritingOptions, ObservationOptions):
 
 
 @command("pictures", "Draw nodes over time, a map, or filters.")
-class Plot(TableCommand, WritingOptions):
+class PlotCommand(TableCommand, WritingOptions):
     r"""Draw what a model makes of signals: nodes over time, a map or, without either, the learnt filters.
 
     A node over time has what was observed and what fills its empty cells, with intervals; without empty cells, what is
@@ -376,7 +376,7 @@ class Plot(TableCommand, WritingOptions):
 
 
 @command("answers", "Write a page about a model.")
-class Report(TableCommand, WritingOptions):
+class ReportCommand(TableCommand, WritingOptions):
     r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
     Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
@@ -406,7 +406,7 @@ class Report(TableCommand, WritingOptions):
 
 
 @command("showcase", "Fill in sensors that failed, and compare with other methods.")
-class Demo(Command):
+class DemoCommand(Command):
     """Fill in what sensors that failed did not measure; compare with other methods, and save a picture.
 
     Example:
@@ -418,7 +418,7 @@ class Demo(Command):
 
 
 @command("showcase", "Write files to try the other commands with.")
-class Example(Command):
+class ExampleCommand(Command):
     """Write files to try the other commands with: incomes of 48 US states, in per cent above the typical state.
 
     edges.csv (who borders whom), states.csv (where states are), incomes.csv (1960 to 1989), later.csv (1989 to 2009, to
@@ -433,7 +433,7 @@ class Example(Command):
 
 
 @command("installation", "Say which versions, threads and devices there are.")
-class Info(Command):
+class InfoCommand(Command):
     """Say which versions, threads and devices there are.
 
     Example:

@@ -16,7 +16,18 @@ from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegre
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Report, Score, TableCommand, Update
+from spectralgp.cli.commands import (
+    CompareCommand,
+    FitCommand,
+    ForecastCommand,
+    ImputeCommand,
+    PlotCommand,
+    PredictCommand,
+    ReportCommand,
+    ScoreCommand,
+    TableCommand,
+    UpdateCommand,
+)
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import TIME, clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
@@ -30,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class CommandData:
     """What a model is fitted to, or scored on: a graph with names, and tables with one row per signal."""
 
     graph: GraphBase
@@ -43,13 +54,13 @@ class Data:
         """Inputs as an array; without columns if there are none."""
         return np.empty((len(self.signals), 0)) if self.inputs is None else self.inputs.to_numpy(dtype=float)
 
-    def part(self, rows: slice) -> Data:
+    def part(self, rows: slice) -> CommandData:
         """Some of the rows."""
         return replace(self, inputs=None if self.inputs is None else self.inputs[rows], signals=self.signals[rows])
 
 
 @dataclass(frozen=True)
-class InputParts:
+class InputColumns:
     """What inputs are made of: the index of the signals, signals some rows before, a table.
 
     That much is typed; a fitted model may say more: how times were written, and the columns wanted of the table.
@@ -69,7 +80,7 @@ def read_signals(asked: TableCommand, path: Path, graph: GraphBase, *, in_order:
     )
 
 
-def dialect_for(asked: TableCommand | Forecast, *paths: Path | None) -> Dialect:
+def dialect_for(asked: TableCommand | ForecastCommand, *paths: Path | None) -> Dialect:
     """How the first file that was given writes tables, for the answer."""
     given = [path for path in paths if path is not None]
     return dialect_of(given[0], asked.date_format) if given else Dialect(date_format=asked.date_format)
@@ -117,7 +128,7 @@ def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None
     return found
 
 
-def graph_of(asked: Fit | Compare) -> Graph:
+def graph_of(asked: FitCommand | CompareCommand) -> Graph:
     """A graph of edges, of points or of both."""
     if asked.neighbors is not None and asked.radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
@@ -153,7 +164,7 @@ def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
     return found
 
 
-def read_data(asked: Fit | Compare, signals: Path) -> Data:
+def read_data(asked: FitCommand | CompareCommand, signals: Path) -> CommandData:
     """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
     graph = graph_of(asked)
     data = make_inputs(asked, signals, graph, input_parts(asked.inputs))
@@ -162,9 +173,9 @@ def read_data(asked: Fit | Compare, signals: Path) -> Data:
     return replace(data, graph=Graph(graph.weights, list(data.signals.columns), graph.coordinates))
 
 
-def input_parts(inputs: list[str] | None) -> InputParts:
+def input_parts(inputs: list[str] | None) -> InputColumns:
     """What was typed after ``--inputs``, each part once: ``time``, ``lag:`` with a number, or a file."""
-    found = InputParts()
+    found = InputColumns()
     for word in inputs or []:
         number = word.removeprefix("lag:")
         if word == TIME:
@@ -186,7 +197,9 @@ def input_parts(inputs: list[str] | None) -> InputParts:
     return found
 
 
-def make_inputs(asked: TableCommand, path: Path, graph: GraphBase, parts: InputParts, *, ahead: bool = False) -> Data:
+def make_inputs(
+    asked: TableCommand, path: Path, graph: GraphBase, parts: InputColumns, *, ahead: bool = False
+) -> CommandData:
     """Signals with inputs made of parts; where `ahead`, those after the ones in the file, which are not known yet."""
     signals, tables = read_signals(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming(path):
@@ -201,10 +214,10 @@ def make_inputs(asked: TableCommand, path: Path, graph: GraphBase, parts: InputP
         tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
         columns = tuple(tables[-1].columns)
     recipe = InputRecipe(clock_of(signals.index) if parts.time else None, parts.lag, columns)
-    return Data(graph, joined(tables, signals.index, parts), signals, recipe)
+    return CommandData(graph, joined(tables, signals.index, parts), signals, recipe)
 
 
-def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputParts) -> pd.DataFrame | None:
+def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputColumns) -> pd.DataFrame | None:
     """Parts of inputs as one table; None if there are none."""
     names = Counter(name for table in tables for name in table.columns)
     repeated = [name for name, count in names.items() if count > 1]
@@ -226,7 +239,7 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputParts:
+def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
     """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed."""
     parts, features, recipe = input_parts(inputs), features_of(model), model.input_recipe_
     typed = " and ".join(inputs or [])
@@ -253,16 +266,16 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputParts:
         raise typer.BadParameter(f"--inputs must be as the model was fitted, with {recipe}; got {typed}.")
     if recipe.columns and parts.table is None:
         raise typer.BadParameter(f"--inputs must name a table: the model was fitted with {recipe}.")
-    return InputParts(recipe.time is not None, recipe.lag, parts.table, recipe.time, recipe.columns)
+    return InputColumns(recipe.time is not None, recipe.lag, parts.table, recipe.time, recipe.columns)
 
 
 def data_of(
-    asked: Impute | Predict | Score | Update | Plot | Report,
+    asked: ImputeCommand | PredictCommand | ScoreCommand | UpdateCommand | PlotCommand | ReportCommand,
     model: GraphGPRegressor,
     signals: Path,
     *,
     ahead: bool = False,
-) -> Data:
+) -> CommandData:
     """Signals for a fitted model, or those `ahead` of them, with inputs of its kind in the order of the fit."""
     data = make_inputs(asked, signals, model.graph_, how_made(model, asked.inputs), ahead=ahead)
     return replace(data, inputs=in_order(data.inputs, model))

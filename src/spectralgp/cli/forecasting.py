@@ -10,14 +10,14 @@ import typer
 from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import say, to_be_written
-from spectralgp.cli.commands import Forecast, Update
+from spectralgp.cli.commands import ForecastCommand, UpdateCommand
 from spectralgp.files.tables import side_by_side, with_intervals, write_tables
 from spectralgp.scores import interval_half_width
 
 LEVEL = 0.9
 
 
-def forecast(asked: Forecast) -> None:
+def forecast(asked: ForecastCommand) -> None:
     """Forecast rows after the last one."""
     out, std, lower, upper, level = asked.out, asked.std, asked.lower, asked.upper, asked.level
     to_be_written(out, std, lower, upper, force=asked.force)
@@ -43,7 +43,7 @@ def forecast(asked: Forecast) -> None:
     say(asked.as_json, {**paths, **known}, words)
 
 
-def update(asked: Update) -> None:
+def update(asked: UpdateCommand) -> None:
     """Take rows that have come since into a model."""
     to_be_written(asked.out, asked.scores, force=asked.force)
     fitted, target = load(asked.model), asked.model if asked.out is None else asked.out
@@ -64,7 +64,7 @@ def update(asked: Update) -> None:
     say(asked.as_json, {"model": target, **answer}, said)
 
 
-def _taken_in(asked: Update, fitted: GraphGPForecaster) -> dict[str, Any]:
+def _taken_in(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str, Any]:
     """Let a series go on to new rows; how many there were and how odd."""
     signals, parts = asked.signals, files.input_parts(asked.inputs)
     if parts.time or parts.lag is not None:
@@ -92,7 +92,7 @@ def _taken_in(asked: Update, fitted: GraphGPForecaster) -> dict[str, Any]:
     return {**counts, "oddest": where, "score": float(by_step[oddest])}
 
 
-def _conditioned(asked: Update, fitted: GraphGPRegressor) -> tuple[GraphGPRegressor, dict[str, Any]]:
+def _conditioned(asked: UpdateCommand, fitted: GraphGPRegressor) -> tuple[GraphGPRegressor, dict[str, Any]]:
     """A model of signals conditioned on new rows, and how many there were."""
     data = files.data_of(asked, fitted, asked.signals)
     with files.naming(asked.signals):

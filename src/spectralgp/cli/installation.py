@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from spectralgp import __version__
 from spectralgp.cli.app import print_json
-from spectralgp.cli.commands import Info
+from spectralgp.cli.commands import InfoCommand
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 OPTIONAL = {  # libraries, and the extras that bring them
@@ -33,7 +33,7 @@ OPTIONAL = {  # libraries, and the extras that bring them
 }
 
 
-def info(asked: Info) -> None:
+def info(asked: InfoCommand) -> None:
     """Print it."""
     threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
     answer = {

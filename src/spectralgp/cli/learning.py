@@ -16,10 +16,10 @@ from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPR
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli import files
-from spectralgp.cli.app import Column, print_json, say, table_of, to_be_written
-from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
+from spectralgp.cli.app import ResultColumn, print_json, say, table_of, to_be_written
+from spectralgp.cli.commands import AUTO, KERNELS, CompareCommand, FitCommand
 from spectralgp.graphs import GraphBase
-from spectralgp.learning.baselines import Performance, baselines_of, fillings, forecasts
+from spectralgp.learning.baselines import PredictionErrors, baselines_of, fillings, forecasts
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 from spectralgp.show.report import words
 
@@ -56,7 +56,7 @@ def _with_degree(kernel: str, degree: str | None) -> str:
     return f"polynomial:{degree}"
 
 
-def fit(asked: Fit) -> None:
+def fit(asked: FitCommand) -> None:
     """Learn a model from files, and save it."""
     to_be_written(asked.out, force=asked.force)
     kernel = kernel_named(_with_degree(asked.kernel, asked.degree))
@@ -87,7 +87,9 @@ def fit(asked: Fit) -> None:
     say(asked.as_json, {**known, **_learnt(model, data), "seconds": seconds}, said)
 
 
-def _of_signals(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tuple[GraphGPRegressor, tuple[Any, ...]]:
+def _of_signals(
+    asked: FitCommand, kernel: GraphKernel | None, data: files.CommandData
+) -> tuple[GraphGPRegressor, tuple[Any, ...]]:
     """A model of signals, and what it is fitted to."""
     if asked.device == "cuda" and asked.spectrum == "exact":
         raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
@@ -103,7 +105,9 @@ def _of_signals(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tup
     return model, (data.inputs, data.signals)
 
 
-def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tuple[GraphGPForecaster, tuple[Any, ...]]:
+def _of_series(
+    asked: FitCommand, kernel: GraphKernel | None, data: files.CommandData
+) -> tuple[GraphGPForecaster, tuple[Any, ...]]:
     """A model of a series, and what it is fitted to: rows, and columns beside time."""
     parts, season = files.input_parts(asked.inputs), asked.season or []
     if kernel is not None:
@@ -119,7 +123,7 @@ def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tupl
     return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
 
 
-def _of_classes(asked: Fit, kernel: GraphKernel | None, path: Path) -> tuple[GraphGPClassifier, tuple[Any, ...]]:
+def _of_classes(asked: FitCommand, kernel: GraphKernel | None, path: Path) -> tuple[GraphGPClassifier, tuple[Any, ...]]:
     """A model of classes of nodes, and what it is fitted to: features, and labels."""
     left = {"--kernel": kernel, "--season": asked.season, "--exposure": asked.exposure, "--trials": asked.trials}
     left |= {"--device": asked.device, "--likelihood": asked.likelihood if asked.likelihood != "gaussian" else None}
@@ -153,7 +157,7 @@ def _node_features(path: Path, graph: GraphBase) -> Array:
     return values
 
 
-def _learnt(model: Fitted, data: files.Data | None) -> dict[str, Any]:
+def _learnt(model: Fitted, data: files.CommandData | None) -> dict[str, Any]:
     """What was learnt, for machines."""
     if isinstance(model, GraphGPClassifier):
         learnt = {"weights": model.kernel_weights_, "temperature": model.temperature_}
@@ -178,7 +182,7 @@ def _learnt(model: Fitted, data: files.Data | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonRow:
     """How a graph kernel, or a baseline, did on held-out signals or hidden values, in nats."""
 
     kernel: str
@@ -194,8 +198,12 @@ class Compared:
 
     @classmethod
     def of(
-        cls, found: Performance, evidence: float | None = None, left: float | None = None, seconds: float | None = None
-    ) -> Compared:
+        cls,
+        found: PredictionErrors,
+        evidence: float | None = None,
+        left: float | None = None,
+        seconds: float | None = None,
+    ) -> ComparisonRow:
         """What the table has of a performance."""
         inside = {f"{level:.0%}": share for level, share in found.coverages.items()}
         scores = (found.log_density, found.log_density_error, found.rmse, found.crps, inside["90%"], inside)
@@ -203,21 +211,21 @@ class Compared:
 
 
 COLUMNS = {
-    "log\nevidence": Column("{row.log_evidence:.1f}", "log_evidence", True),
-    "leave-\none-out": Column("{row.leave_one_out:.2f}", "leave_one_out", True),
-    "held-out\n(s.e.)": Column("{row.held_out:.2f} ({row.held_out_error:.2f})", "held_out", True),
-    "\nRMSE": Column("{row.rmse:.4g}", "rmse", False),
-    "in\n90%": Column("{row.coverage:.1%}", "coverage", None),
+    "log\nevidence": ResultColumn("{row.log_evidence:.1f}", "log_evidence", True),
+    "leave-\none-out": ResultColumn("{row.leave_one_out:.2f}", "leave_one_out", True),
+    "held-out\n(s.e.)": ResultColumn("{row.held_out:.2f} ({row.held_out_error:.2f})", "held_out", True),
+    "\nRMSE": ResultColumn("{row.rmse:.4g}", "rmse", False),
+    "in\n90%": ResultColumn("{row.coverage:.1%}", "coverage", None),
 }
 FILLING_COLUMNS = {
-    "log density\nper value": Column("{row.held_out:.2f}", "held_out", True),
-    "\nRMSE": Column("{row.rmse:.4g}", "rmse", False),
-    "\nCRPS": Column("{row.crps:.4g}", "crps", False),
-    "in\n90%": Column("{row.coverage:.1%}", "coverage", None),
+    "log density\nper value": ResultColumn("{row.held_out:.2f}", "held_out", True),
+    "\nRMSE": ResultColumn("{row.rmse:.4g}", "rmse", False),
+    "\nCRPS": ResultColumn("{row.crps:.4g}", "crps", False),
+    "in\n90%": ResultColumn("{row.coverage:.1%}", "coverage", None),
 }
 
 
-def compare(asked: Compare) -> None:
+def compare(asked: CompareCommand) -> None:
     """Compare graph kernels with each other and with baselines."""
     names = dict.fromkeys(part.strip() for part in asked.kernels.split(","))
     named = {name: kernel_named(name) for name in names if name}
@@ -229,8 +237,8 @@ def compare(asked: Compare) -> None:
             f"{len(data.signals)}. Add rows."
         )
     training, new = data.part(slice(None, -n_held_out)), data.part(slice(-n_held_out, None))
-    rows: list[Compared] = []
-    ours: tuple[GraphGPRegressor, Performance, Array] | None = None  # auto, or the best: compared with baselines
+    rows: list[ComparisonRow] = []
+    ours: tuple[GraphGPRegressor, PredictionErrors, Array] | None = None  # auto, or the best: compared with baselines
     with progress_bar("compare", len(named), show=True) as progress:
         for name, kernel in named.items():
             stacking = Stacking(kernel, n_jobs=asked.jobs)
@@ -255,7 +263,11 @@ def compare(asked: Compare) -> None:
         *words.baseline_words([*named_ours[1:], *filled[1:]], words.FILLING),
         *(f"{performance.name}: {one}" for one in words.calibration_words(calibration_of(transformed))),
     ]
-    tables = {"kernels": rows, "baselines": list(map(Compared.of, others)), "fillings": list(map(Compared.of, filled))}
+    tables = {
+        "kernels": rows,
+        "baselines": list(map(ComparisonRow.of, others)),
+        "fillings": list(map(ComparisonRow.of, filled)),
+    }
     if asked.as_json:
         listed = {name: [asdict(row) for row in table] for name, table in tables.items()}
         print_json({"n_signals": n_learnt, "n_held_out": n_held_out, **listed, "words": said})
@@ -280,23 +292,23 @@ def compare(asked: Compare) -> None:
 
 
 def _compared(
-    name: str, model: GraphGPRegressor, training: files.Data, new: files.Data
-) -> tuple[Compared, Performance, Array]:
+    name: str, model: GraphGPRegressor, training: files.CommandData, new: files.CommandData
+) -> tuple[ComparisonRow, PredictionErrors, Array]:
     """A kernel's row of the table, how it did signal by signal, and the PIT of every value."""
     start = perf_counter()
     model.fit(training.inputs, training.signals)
     seconds = perf_counter() - start
     predicted = observed_and_predicted(model, new.inputs, new.signals)
     densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
-    found = Performance.of(name, *predicted, densities)
+    found = PredictionErrors.of(name, *predicted, densities)
     try:
         left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
     except ValueError:  # it has no closed form where a large graph's signals have holes
         left_out = None
-    return Compared.of(found, model.log_marginal_likelihood_, left_out, seconds), found, pit(*predicted)
+    return ComparisonRow.of(found, model.log_marginal_likelihood_, left_out, seconds), found, pit(*predicted)
 
 
-def _baselines(training: files.Data, new: files.Data) -> list[Performance]:
+def _baselines(training: files.CommandData, new: files.CommandData) -> list[PredictionErrors]:
     """What one might use instead, on the same held-out signals."""
     names = [] if training.inputs is None else list(training.inputs.columns)
     nodes = [str(name) for name in training.signals.columns]
@@ -306,7 +318,9 @@ def _baselines(training: files.Data, new: files.Data) -> list[Performance]:
     return forecasts(baselines_of(*pairs[0], columns, factor), *pairs)
 
 
-def _fillings(model: GraphGPRegressor, name: str, data: files.Data, new: files.Data) -> list[Performance]:
+def _fillings(
+    model: GraphGPRegressor, name: str, data: files.CommandData, new: files.CommandData
+) -> list[PredictionErrors]:
     """Ours and others at hidden values of the held-out signals, the last of all; none where no cell is empty."""
     names, rows = list(data.graph.names or data.signals.columns), slice(-len(new.signals), None)
     signals = data.signals[names].to_numpy(dtype=float)  # in the order of the graph

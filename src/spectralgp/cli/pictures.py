@@ -16,7 +16,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.cli import files
 from spectralgp.cli.app import say, to_be_written
-from spectralgp.cli.commands import Plot
+from spectralgp.cli.commands import PlotCommand
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ MOST_PANELS = 12
 DEFAULT_STEPS = 12  # of a forecast that is drawn
 
 
-def plot(asked: Plot) -> None:
+def plot(asked: PlotCommand) -> None:
     """Draw nodes over time, a map or filters."""
     out, node = asked.out, asked.node or []
     to_be_written(out, force=asked.force)
@@ -74,7 +74,7 @@ def plot(asked: Plot) -> None:
     say(asked.as_json, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
 
 
-def _draw_signals(asked: Plot, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
+def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
     """Draw nodes over time, a map or the filters of a model of signals."""
     from spectralgp.show.plots import plot_filled, plot_filter, plot_prediction, plot_signal
 
@@ -115,7 +115,7 @@ def _draw_signals(asked: Plot, model: GraphGPRegressor, axes: Sequence[Axes]) ->
         plot_prediction(values, mean[own], spread[own], ax=ax, level=asked.level, ylabel=name, **along)
 
 
-def _draw_series(asked: Plot, model: GraphGPForecaster, names: list[str], axes: Sequence[Axes]) -> None:
+def _draw_series(asked: PlotCommand, model: GraphGPForecaster, names: list[str], axes: Sequence[Axes]) -> None:
     """Draw forecasts of nodes, or of all on a map, or the time scales of a series by frequency."""
     from spectralgp.show.plots import plot_forecast, plot_forecast_map, plot_rates
 

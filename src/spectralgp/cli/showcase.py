@@ -22,8 +22,8 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.cli.app import Column, print_json, table_of, to_be_written
-from spectralgp.cli.commands import Demo, Example
+from spectralgp.cli.app import ResultColumn, print_json, table_of, to_be_written
+from spectralgp.cli.commands import DemoCommand, ExampleCommand
 from spectralgp.datasets import load_air_quality, load_us_income
 from spectralgp.files.tables import write_tables
 from spectralgp.learning.baselines import graph_neighbours, iterative
@@ -48,9 +48,9 @@ UNIT = "log of PM10 (µg/m³)"
 FONT_SIZE = 14
 ASPECT = 1.6  # of a degree of latitude to one of longitude, in Germany
 COLUMNS = {
-    "RMS error": Column("{row.rmse:.3f}", "rmse", False),
-    "mean error": Column("{row.mean_error:.3f}", "mean_error", False),
-    "inside": Column("{row.coverage:.1%}", "coverage", None),
+    "RMS error": ResultColumn("{row.rmse:.3f}", "rmse", False),
+    "mean error": ResultColumn("{row.mean_error:.3f}", "mean_error", False),
+    "inside": ResultColumn("{row.coverage:.1%}", "coverage", None),
 }
 FIRST, LAST = 1960, 1989  # years to learn from, in the files of `example`
 SHARE_OF_HOLES = 0.1
@@ -79,7 +79,7 @@ class Outages:
 
 
 @dataclass(frozen=True)
-class Row:
+class DemoRow:
     """How one method did on what was hidden: errors of the logarithms, and coverage if it has intervals."""
 
     method: str
@@ -92,7 +92,7 @@ class Row:
 class DemoResult:
     """What the demonstration found: one row per method, ours last, and what ours filled in."""
 
-    rows: list[Row]
+    rows: list[DemoRow]
     model: GraphGPRegressor
     data: Outages
     completed: Array
@@ -184,11 +184,11 @@ def run_demo(
     return result
 
 
-def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
+def _row(name: str, data: Outages, completed: Array, std: Array | None) -> DemoRow:
     hidden = data.hidden
     true, found = data.measured[hidden], completed[hidden]
     inside = None if std is None else coverage(true, found, std[hidden], LEVEL)
-    return Row(name, root_mean_square_error(true, found), float(np.mean(np.abs(true - found))), inside)
+    return DemoRow(name, root_mean_square_error(true, found), float(np.mean(np.abs(true - found))), inside)
 
 
 def draw(result: DemoResult) -> Figure:
@@ -237,7 +237,7 @@ def _draw_day(result: DemoResult, ax: Axes) -> None:
     ax.set_title(f"{data.dates[day]}, squares filled in", loc="left")
 
 
-def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
+def _draw_errors(rows: Sequence[DemoRow], ax: Axes) -> None:
     """Bars, with names and figures written on and beside them."""
     places = range(len(rows))
     largest = max(row.rmse for row in rows)
@@ -250,7 +250,7 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
     ax.set_title(f"Errors, and shares inside {LEVEL:.0%} intervals", loc="left")
 
 
-def demo(asked: Demo) -> None:
+def demo(asked: DemoCommand) -> None:
     """Run the demonstration and print what it found."""
     with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
         result = run_demo(asked.out, progress)
@@ -274,7 +274,7 @@ def demo(asked: Demo) -> None:
     console.print(f"  {result.picture}", soft_wrap=True, highlight=False)  # a path is for copying: never wrapped
 
 
-def example(asked: Example) -> None:
+def example(asked: ExampleCommand) -> None:
     """Write the files."""
     pandas = require("pandas", "cli", "to write tables")
     data = load_us_income()

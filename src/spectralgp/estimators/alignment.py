@@ -9,7 +9,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp._basics.tables import Table, as_table, is_counted, match_columns, match_rows
-from spectralgp.estimators.reading import Form
+from spectralgp.estimators.reading import SignalFormat
 from spectralgp.graphs.weights import is_range
 
 Order = Indices | slice
@@ -19,7 +19,7 @@ Order = Indices | slice
 class Alignment:
     """Rows and nodes of signals. Tables are matched to them by label and name, or refused; arrays go by position."""
 
-    form: Form
+    form: SignalFormat
     n_rows: int
     n_nodes: int
     index: Any = None  # labels of the rows; None where they have none

@@ -16,7 +16,14 @@ from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import told_apart
-from spectralgp.model.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
+from spectralgp.model.fields import (
+    GraphGP,
+    LatentPosterior,
+    Mixture,
+    ObservationModel,
+    Posterior,
+    PredictiveDistribution,
+)
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.signals import Units, no_signals, read_in
 from spectralgp.model.spectra import Spectrum
@@ -125,9 +132,9 @@ def filter_shape(
 
     Without any draws, and of what inputs carry over, the filter is taken as it is.
     """
-    from spectralgp.show.report.shapes import Modes, shape_of
+    from spectralgp.show.report.shapes import SpectrumModes, shape_of
 
-    modes = Modes.of(spectrum)
+    modes = SpectrumModes.of(spectrum)
     values, _ = average_response(fitted, spectrum, modes.points, which)
     draws = None
     if drawn and which != "carry":
@@ -152,7 +159,7 @@ def filled_in(
     features: Any,
     signals: Array,
     rows: Indices,
-    observed_by: ObservedBy | None = None,
+    observed_by: ObservationModel | None = None,
 ) -> tuple[Array, Array]:
     """Signals with their missing values imputed, and the variance of those values as they would be observed.
 
@@ -167,12 +174,12 @@ def filled_in(
         missing = np.isnan(signals) & chosen[:, None]
         if not missing.any():
             continue
-        filled: Predictive
+        filled: PredictiveDistribution
         with few_threads(largest):
             if rows[chosen][0] >= 0:
                 filled = posterior.filled(rows[chosen])
             else:
-                new: Predictive = posterior.at(first.prior.input_kernel.new_subset(features, chosen))
+                new: PredictiveDistribution = posterior.at(first.prior.input_kernel.new_subset(features, chosen))
                 new = new if observed_by is None else new.seen_with(observed_by.some(chosen))
                 filled = new.given(signals[chosen])
             values[missing] = filled.values[missing[chosen]]
@@ -248,7 +255,7 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
 
 
 def with_more_signals(
-    learnt: FittedModels, features: Any, signals: Array, observed_by: ObservedBy | None = None
+    learnt: FittedModels, features: Any, signals: Array, observed_by: ObservationModel | None = None
 ) -> FittedModels:
     """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
     candidates, draws = [], learnt.draws

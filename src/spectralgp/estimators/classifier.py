@@ -20,13 +20,13 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import as_table, frame_index, frame_names, is_data_array, rows_first, series_index
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.alignment import Alignment, Order
-from spectralgp.estimators.reading import Form, checked_inputs, matched_graph, spectrum_settings
+from spectralgp.estimators.reading import SignalFormat, checked_inputs, matched_graph, spectrum_settings
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning.classes import (
     LENGTHS,
     ClassMember,
     ClassMixture,
-    Entries,
+    LabelledEntries,
     learn_member,
     mixed,
     node_covariances,
@@ -155,7 +155,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         graph: GraphBase,
         read: _Labels,
         classes: NDArray[Any],
-        entries: Entries,
+        entries: LabelledEntries,
         values: Array | None,
         known: Sequence[tuple[ClassSites, bool]] | None = None,
     ) -> None:
@@ -339,13 +339,15 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         classes, at = np.array(found.classes), found.labels >= 0
         labels = np.full(at.shape, None, dtype=object)
         labels[at] = classes[found.labels[at]]
-        read = _Labels(labels, at, Form(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool)))
+        read = _Labels(
+            labels, at, SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
+        )
         rows, nodes = np.nonzero(at)
         if found.inputs is not None:
             reading.keep_features(model, found.inputs.shape[1], found.feature_names)
             model.date_columns_ = found.date_columns
         known = list(zip(found.sites, found.converged, strict=True))
-        entries = Entries(rows, nodes, found.labels[rows, nodes])
+        entries = LabelledEntries(rows, nodes, found.labels[rows, nodes])
         model._condition(found.graph, read, classes, entries, found.inputs, known)
         return model
 
@@ -359,7 +361,7 @@ class _Labels:
 
     labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
     is_labelled: Mask
-    form: Form  # flat where there was one label per node
+    form: SignalFormat  # flat where there was one label per node
     index: Any = None  # labels of the rows, if they have any
 
     @property
@@ -408,7 +410,7 @@ def _read_labels(y: Any, graph: GraphBase) -> _Labels:
     values = np.atleast_2d(np.ma.getdata(values))
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
     labelled &= ~masked
-    form = Form(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
+    form = SignalFormat(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
     return _Labels(form.to_graph(values), form.to_graph(labelled), form, index)
 
 
@@ -419,7 +421,7 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bytes | bool | np.bool_) or (bool(value == value) and value != UNLABELLED)
 
 
-def _entries(read: _Labels) -> tuple[NDArray[Any], Entries]:
+def _entries(read: _Labels) -> tuple[NDArray[Any], LabelledEntries]:
     """The classes, sorted, and the labelled entries."""
     rows, nodes = np.nonzero(read.is_labelled)
     given = read.labels[rows, nodes].tolist()
@@ -447,4 +449,4 @@ def _entries(read: _Labels) -> tuple[NDArray[Any], Entries]:
             f"y must hold at most {MOST_LABELS:,} labels, whose covariance is written out; got {len(given):,}. Leave "
             "out some, by None, at random or the same number of each class."
         )
-    return classes, Entries(rows, nodes, labels)
+    return classes, LabelledEntries(rows, nodes, labels)

@@ -20,14 +20,14 @@ from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators import reading, saving
-from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
+from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalFormat, matched_graph, read_values
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.model.spectra import decompose
 from spectralgp.series import Component
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.model import (
-    Rows,
     SeriesModel,
+    SeriesRows,
     backtested,
     backtested_after,
     component_words,
@@ -45,7 +45,7 @@ from spectralgp.series.model import (
 )
 from spectralgp.series.times import (
     Clock,
-    Numbers,
+    NumericClock,
     TimedRows,
     as_times,
     clock_of,
@@ -62,7 +62,7 @@ MOST_SHOWN, LEAST_SHOWN = 4, 60  # rows before a forecast that a report shows, f
 N_FREQUENCIES = 60  # at which a report shows time scales
 
 
-class GraphGPForecaster(Answering):
+class GraphGPForecaster(GraphEstimator):
     """Forecasts of series on a graph, with the graph's rates and powers learnt by frequency.
 
     Each row of `Y` is the graph at one time, one value per node. The model is
@@ -193,14 +193,14 @@ class GraphGPForecaster(Answering):
             if graph.n_nodes > MOST_EXACT:
                 raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
             layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
-            self._form = Form(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
+            self._form = SignalFormat(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
             self._time_column = timed.column
             times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
             order, clock = order_of(times, "Y"), clock_of(times)
             reading.keep_features(self, None)
             steps = clock.steps(times)
             exogenous = self._exogenous(X, steps, clock, reset=True)
-            rows = Rows(steps, self._form.to_graph(values), exogenous).part(order)
+            rows = SeriesRows(steps, self._form.to_graph(values), exogenous).part(order)
             numbered = range(graph.n_nodes) if columns is None else columns.tolist()
             notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
             with progress_bar("fit", None, self.verbose > 0):
@@ -208,7 +208,7 @@ class GraphGPForecaster(Answering):
                 model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
             self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
             self._show(model)
-            self._past: tuple[Rows, ...] | None = (rows,)
+            self._past: tuple[SeriesRows, ...] | None = (rows,)
             self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
         return self
 
@@ -332,7 +332,7 @@ class GraphGPForecaster(Answering):
             mean, variance = ahead.mean, ahead.variance
             covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
         else:
-            rows = Rows(steps, self._observed(observed, steps), exogenous)
+            rows = SeriesRows(steps, self._observed(observed, steps), exogenous)
             mean, covariances = given_in_turn(self._model, rows)
             variance = np.array([np.diag(one) for one in covariances])
 
@@ -388,22 +388,22 @@ class GraphGPForecaster(Answering):
             timed = TimedRows(form.as_rows(timed.table), None)
         return form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self, argument)), timed
 
-    def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
+    def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
         """The user's rows without exogenous columns, their order in time, and the table that they were.
 
         Rows of arrays follow the last one; those that may be past are the ones seen if they are as many.
         """
         model, (values, timed) = self._model, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
-        if times is None or (timed.is_counted and not isinstance(model.clock, Numbers)):
+        if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
             # counted: by an array, or by the row numbers that a table has where there are no dates
             is_past = may_be_past and times is None and n_rows == model.n_steps
             steps = model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
-            return Rows(steps, values, None), np.arange(n_rows), timed
+            return SeriesRows(steps, values, None), np.arange(n_rows), timed
         order = order_of(times, "Y")
-        return Rows(model.clock.steps(times), values, None), order, timed
+        return SeriesRows(model.clock.steps(times), values, None), order, timed
 
-    def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[Rows, Indices, TimedRows]:
+    def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
         """The user's rows in time order, that order, and the table that they were."""
         rows, order, timed = self._timed(Y, may_be_past)
         return replace(rows, exogenous=self._exogenous(X, rows.steps, self._model.clock)).part(order), order, timed
@@ -656,15 +656,15 @@ class GraphGPForecaster(Answering):
         title, aspect
             As in `GraphGPRegressor.report`.
         """
-        from spectralgp.show.report.numbers import Filled
+        from spectralgp.show.report.numbers import ImputedValues
         from spectralgp.show.report.page import write_page
-        from spectralgp.show.report.series import SeriesNumbers, forecast_predictions, learnt_curves
+        from spectralgp.show.report.series import SeriesReport, forecast_predictions, learnt_curves
         from spectralgp.show.report.words import count
 
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self._model, self.graph_.n_nodes
-        rows = Rows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
+        rows = SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
         backtest = self.backtest_
         if Y is not None:
             rows, order, _ = self._timed(Y, may_be_past=True)
@@ -679,7 +679,7 @@ class GraphGPForecaster(Answering):
         ahead = model.ahead(steps, self._exogenous(X, steps, self._model.clock))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
-            filled = Filled.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
+            filled = ImputedValues.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
@@ -687,7 +687,7 @@ class GraphGPForecaster(Answering):
         points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest_on_graph is not None
         times, powers = (learnt_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
         names = tuple(self._form.names_of(n_nodes))
-        numbers = SeriesNumbers(self.graph_, names, shown, model, backtest, times, powers)
+        numbers = SeriesReport(self.graph_, names, shown, model, backtest, times, powers)
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 

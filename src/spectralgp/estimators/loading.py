@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.checks import as_option
 from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
-from spectralgp.estimators.reading import Form, keep_features
+from spectralgp.estimators.reading import SignalFormat, keep_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import Response
@@ -110,7 +110,7 @@ def _forecaster(found: Any) -> GraphGPForecaster:
 
     series = series_of(found)
     model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found)
-    model._form = Form(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
+    model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
     model._time_column, model._past = found.time_column, None
     model.graph_, model.backtest_ = found.graph, found.backtest
     n_exogenous, names = series.mean.n_exogenous, found.exogenous_names
@@ -142,7 +142,7 @@ def _regressor(found: Any) -> GraphGPRegressor:
     model._effects = fitted.effects
     keep_features(model, n_features, fitted.feature_names_in)
     names, columns = fitted.names, fitted.columns
-    form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
+    form = SignalFormat(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
     model._show(learnt, found.learnt.fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
     return model

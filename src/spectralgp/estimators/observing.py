@@ -12,10 +12,10 @@ from spectralgp._basics.checks import Array, Indices, Mask, as_positive, as_real
 from spectralgp._basics.tables import Table, as_table, is_data_array
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.answers import among_training
-from spectralgp.estimators.reading import Training
-from spectralgp.model.fields import LatentPosterior, ObservedBy
+from spectralgp.estimators.reading import TrainingData
+from spectralgp.model.fields import LatentPosterior, ObservationModel
 from spectralgp.model.likelihoods import Gaussian, Likelihood, as_likelihood
-from spectralgp.model.likelihoods.base import Condition
+from spectralgp.model.likelihoods.base import ValueCondition
 
 INTERCEPT = "intercept"
 UNNAMED = "covariate "  # and a number: a column of an array
@@ -23,7 +23,7 @@ KNOWN_SHARE = 0.5  # of the smallest known noise, that counts as white part of t
 # of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
 RESOLVED_SHARE = 1e-3
 OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
-KNOWN_NOISE = Condition(
+KNOWN_NOISE = ValueCondition(
     lambda _, beside: (beside > 0) & np.isfinite(beside),
     "noise_variance",
     "be finite and above 0 where a value was observed",
@@ -32,7 +32,7 @@ KNOWN_NOISE = Condition(
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class AuxiliaryData:
     """What a user passes beside signals; None where nothing is."""
 
     exposure: Any = None
@@ -84,10 +84,10 @@ class Coefficients:
 
 
 @dataclass(frozen=True, eq=False)
-class Observing:
+class ObservationSettings:
     """What was said of how values are observed, in the graph's order of the nodes and for the rows that are kept."""
 
-    observed_by: ObservedBy
+    observed_by: ObservationModel
     noise_variance: float | None  # white part of the latent signals, where it is not learnt
     typical_variance: float  # of the latent signals
     names: tuple[str, ...]  # of the fixed effects
@@ -119,7 +119,7 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
     return tuple(str(name) for name in covariates), np.reshape(found, (len(found), alignment.n_rows, alignment.n_nodes))
 
 
-def read_observing(estimator: Any, training: Training, given: Beside) -> Observing | float | None:
+def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData) -> ObservationSettings | float | None:
     """How training values are observed of latent signals, checked: errors name the entry.
 
     None where they are the signals with their noise; where all that was given is the variance of that noise, and one
@@ -183,11 +183,11 @@ def read_observing(estimator: Any, training: Training, given: Beside) -> Observi
         else:
             likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * variance)))
     beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
-    observed_by = ObservedBy.of(likelihood, beside, stacked, values, INTERCEPT in names)
+    observed_by = ObservationModel.of(likelihood, beside, stacked, values, INTERCEPT in names)
     typical = observed_by.observations(values, likelihood.started()).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
-    return Observing(observed_by, noise, typical, names)
+    return ObservationSettings(observed_by, noise, typical, names)
 
 
 def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
@@ -200,7 +200,7 @@ def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
     return takes, takes == "noise_variance" or bool(np.any(own.beside != 1))
 
 
-def training_rows(model: Any, features: Any, signals: Array, given: Beside, alignment: Alignment) -> Indices:
+def training_rows(model: Any, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment) -> Indices:
     """Numbers of the training signals that signals are, inputs, exposures, covariates and all; -1 for new ones."""
     first = model.posterior_.parts[0][1]
     rows = among_training(first, features, signals)
@@ -217,14 +217,14 @@ def training_rows(model: Any, features: Any, signals: Array, given: Beside, alig
 
 def new_observed_by(
     model: Any,
-    given: Beside,
+    given: AuxiliaryData,
     alignment: Alignment,
     values: Array | None = None,
     *,
     asked: Mask | bool = True,
     with_noise: bool = False,
     argument: str = "Y",
-) -> ObservedBy | None:
+) -> ObservationModel | None:
     """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent.
 
     Parameters
@@ -282,7 +282,7 @@ def new_observed_by(
     found, columns = covariate_columns(given.covariates, alignment)
     stays = np.all(own.columns == own.columns[:, :1])
     if given.covariates is None and stays:
-        return ObservedBy(likelihood, beside, np.repeat(own.columns[:, :1], shape[0], axis=1))
+        return ObservationModel(likelihood, beside, np.repeat(own.columns[:, :1], shape[0], axis=1))
     if len(found) == len(own_names) and all(name.startswith(UNNAMED) for name in found):  # arrays go by position
         found = own_names
     if set(found) != set(own_names):
@@ -292,7 +292,7 @@ def new_observed_by(
         )
     columns = columns[[found.index(name) for name in own_names]]
     columns = np.concatenate([np.ones((1, *shape)), columns]) if INTERCEPT in model._effects else columns
-    return ObservedBy(likelihood, beside, columns)
+    return ObservationModel(likelihood, beside, columns)
 
 
 def _check_entries(

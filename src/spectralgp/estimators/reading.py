@@ -18,8 +18,8 @@ from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_o
 from spectralgp._basics.tables import (
     LIBRARIES,
     WRITTEN,
-    Layout,
     Table,
+    TableKind,
     as_table,
     check_same_order,
     columns_in_days,
@@ -43,12 +43,12 @@ from spectralgp.model.fields.seen import MOST_DENSE
 from spectralgp.model.kernels import (
     GraphKernel,
     Identity,
-    Independent,
+    IndependentSignals,
     InputKernel,
     Polynomial,
     SpectralKernel,
-    Standardised,
-    Unrelated,
+    StandardisedKernel,
+    UnrelatedSignals,
     as_input_kernel,
 )
 from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
@@ -65,13 +65,13 @@ LARGEST_INPUT = 1e150  # whose square is still a number
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class SignalFormat:
     """The form of the user's data at `fit`: order of the nodes, kind of table, rows. Answers are given in it."""
 
     names: tuple[Hashable, ...] | None  # of the columns of Y; None if neither they nor the graph have any
     columns: Indices | None  # the column of each node of the graph; None where both orders are the same
     is_flat: bool  # whether Y was one-dimensional
-    layout: Layout | None  # of the table that Y was; None for arrays
+    layout: TableKind | None  # of the table that Y was; None for arrays
     is_in_memory: bool  # whether signals are read into memory
     kept: Mask  # which rows of Y hold any value
     labels: tuple[str, ...] | None = None  # of all rows; None where they are only counted
@@ -93,7 +93,7 @@ class Form:
         column = node if self.columns is None else int(self.columns[node])
         return str(column) if self.names is None else repr(self.names[column])
 
-    def with_rows(self, kept: Mask, index: Any) -> Form:
+    def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
         """The form with more rows after those that there are; `index` has their labels, if any."""
         if self.labels is None and is_counted(index):
             return replace(self, kept=np.concatenate([self.kept, kept]))
@@ -181,7 +181,7 @@ class Form:
         """Values in the user's order as the kind of table that `set_output` chose; as `Y` was at `fit` by default."""
         if output == "numpy":
             return np.asarray(on_host(values))
-        layout = self.layout if output == "default" else Layout(output)
+        layout = self.layout if output == "default" else TableKind(output)
         if output == "xarray" and self.layout is not None and self.layout.library == "xarray":
             layout = self.layout
         return values if layout is None else written(values, layout, names, labels)
@@ -198,10 +198,10 @@ def unchanged_by_errors(estimator: Any) -> Iterator[None]:
         raise
 
 
-class Answering(BaseEstimator):
+class GraphEstimator(BaseEstimator):
     """What estimators share: the kind of table that they answer with, and the names of its columns."""
 
-    _form: Form
+    _form: SignalFormat
 
     def set_output(self, *, predict: Output | None = None) -> Self:
         """Choose the kind of table that `predict` and `impute` answer with; `clone` and model files keep the choice.
@@ -235,7 +235,7 @@ class Answering(BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class TrainingData:
     """What `fit` was given, read: in the graph's order of the nodes, and without rows that hold no value."""
 
     graph: GraphBase
@@ -247,7 +247,7 @@ class Training:
     stacking: Stacking  # of the kernels that were given, if any
     graph_kernels: list[GraphKernel]  # to learn; several are stacked
     spectrum: SpectrumSettings
-    form: Form
+    form: SignalFormat
     has_inputs: bool
     order: TimeOrder | None = None  # of the rows, where inputs are the signals before
     transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
@@ -256,7 +256,7 @@ class Training:
     index: Any = None  # labels of all rows of Y, or of X where Y has none
 
 
-def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
+def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read what `fit` is given, and check everything that can be wrong with it."""
     stacking, kernels = _checked_parameters(estimator, solver)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
@@ -269,8 +269,8 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
     if X is None or estimator.input_kernel is None:
-        kernel = Independent() if X is None else None
-    reader = Standardised.of(np.empty((1, 0))) if kernel is None else kernel
+        kernel = IndependentSignals() if X is None else None
+    reader = StandardisedKernel.of(np.empty((1, 0))) if kernel is None else kernel
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
     if X is None:
         inputs = np.empty((n_signals, 0))
@@ -297,7 +297,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
     has_labels = isinstance(Y, Table) and not is_counted(frame_index(Y))
     labels = row_labels(frame_index(Y), n_signals) if has_labels else None
-    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
+    form = SignalFormat(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
@@ -322,7 +322,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> Training:
     if kernel is not None and all(one.has_free_amplitude for one in kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
-    return Training(*read, index=labels_of(Y, X))
+    return TrainingData(*read, index=labels_of(Y, X))
 
 
 def labels_of(*tables: Any) -> Any:
@@ -330,7 +330,7 @@ def labels_of(*tables: Any) -> Any:
     return next((index for index in map(frame_index, tables) if not is_counted(index)), None)
 
 
-def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
+def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Setting:
     """Data and decisions, with those that are left open decided."""
     graph, kernel, settings = training.graph, training.input_kernel, training.spectrum
     is_papers = estimator.residual is None or solver.only_papers_model
@@ -347,14 +347,16 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     keeps = not settings.reads_into_memory
     signals = {scale: read_signals(training.values, center, scale, keep_source=keeps, graph=graph) for scale in scales}
     first = next(iter(signals.values()))
-    task = Task(graph, kernel or Independent(), training.inputs, first, noise_variance, estimator.prior, settings)
+    task = Task(
+        graph, kernel or IndependentSignals(), training.inputs, first, noise_variance, estimator.prior, settings
+    )
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
     decided = training.carried, residual, shrunk, training.transformation, training.learnt_from
     return Setting(task, signals, kernel is None, *decided)
 
 
-def latent_setting(estimator: Any, training: Training, observing: Any) -> Setting:
+def latent_setting(estimator: Any, training: TrainingData, observing: Any) -> Setting:
     """Data and decisions of latent signals: values as they are, an intercept for a centre, one kernel, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
@@ -373,7 +375,7 @@ def latent_setting(estimator: Any, training: Training, observing: Any) -> Settin
             raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
     noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
     signals = read_in(Units(), np.asarray(training.values, dtype=float))
-    data = training.graph, kernel or Independent(), training.inputs, signals
+    data = training.graph, kernel or IndependentSignals(), training.inputs, signals
     task = Task(*data, noise, estimator.prior, training.spectrum)
     task = replace(task, observed_by=observing.observed_by, typical_variance=observing.typical_variance)
     residual = estimator.residual if training.has_inputs else None
@@ -381,17 +383,17 @@ def latent_setting(estimator: Any, training: Training, observing: Any) -> Settin
 
 
 def settings_of_changes(
-    estimator: Any, training: Training, order: TimeOrder, solver: Solver
+    estimator: Any, training: TrainingData, order: TimeOrder, solver: Solver
 ) -> tuple[Setting, Setting]:
     """Data and decisions of changes: with what inputs tell of them, and as if inputs told nothing."""
     assert training.carried is not None
     seen = Changes(training.carried, order.factor)
     changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
-    unrelated = replace(changed, input_kernel=Unrelated(), carried=None, has_inputs=False)
+    unrelated = replace(changed, input_kernel=UnrelatedSignals(), carried=None, has_inputs=False)
     return setting_of(estimator, changed, solver), setting_of(estimator, unrelated, solver)
 
 
-def on_logarithms(estimator: Any, training: Training, setting: Setting, solver: Solver) -> Setting | None:
+def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solver: Solver) -> Setting | None:
     """The setting on logarithms where they are worth trying: the default's of complete, non-negative, skew signals.
 
     Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
@@ -552,7 +554,7 @@ def _not_finite(
     )
 
 
-def _chosen_center(training: Training, threshold: float) -> Center:
+def _chosen_center(training: TrainingData, threshold: float) -> Center:
     """By "node" if the nodes' means vary more than `threshold` times what sampling noise explains, else "global".
 
     By "node" too where some node was never observed and gets a level by those of the others.
@@ -627,7 +629,7 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
 
 
 def _carried_columns(
-    carry: Any, columns: Sequence[Any] | None, has_features: bool, n_features: int, form: Form, n_nodes: int
+    carry: Any, columns: Sequence[Any] | None, has_features: bool, n_features: int, form: SignalFormat, n_nodes: int
 ) -> Indices | None:
     """The column of the inputs that carries over to each node of the graph; None where none does."""
     if carry is None:
@@ -660,7 +662,7 @@ def _carried_columns(
     return form.to_graph(chosen[None].astype(np.intp))[0]
 
 
-def columns_of_nodes(estimator: Any, form: Form, n_nodes: int) -> Indices | None:
+def columns_of_nodes(estimator: Any, form: SignalFormat, n_nodes: int) -> Indices | None:
     """The column of a fitted estimator's inputs with the name, or the number, of each node; None if there is none."""
     columns, n_features = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
     named = replace(form, names=None if form.names is None else tuple(map(str, form.names)))

@@ -28,7 +28,7 @@ from spectralgp._basics.tables import check_same_order, frame_index, frame_names
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.alignment import Alignment
-from spectralgp.estimators.observing import Beside
+from spectralgp.estimators.observing import AuxiliaryData
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.graphs.operators import precision_of
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
@@ -36,7 +36,7 @@ from spectralgp.learning.candidates import at_once, automatic, likelier_scale, w
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
-from spectralgp.model.fields import By, LeaveOneOut, ObservedBy, Predictive, leave_one_out
+from spectralgp.model.fields import By, LeaveOneOut, ObservationModel, PredictiveDistribution, leave_one_out
 from spectralgp.model.kernels import (
     Diffusion,
     GraphKernel,
@@ -58,7 +58,7 @@ FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
-class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value per node, observed at the inputs in the same row of `X`. The model is
@@ -298,11 +298,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         with reading.unchanged_by_errors(self):
             solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
             training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
-            given = Beside(exposure, trials, noise_variance, weights, covariates)
+            given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
             try:
                 with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
                     observing = observers.read_observing(self, training, given)
-                    if isinstance(observing, observers.Observing):
+                    if isinstance(observing, observers.ObservationSettings):
                         names, learnt = observing.names, self._learn_latent(training, observing, solver, generator)
                     else:
                         learnt = self._learn(replace(training, known_noise=observing), solver, generator)
@@ -342,7 +342,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         return self
 
     def _learn_latent(
-        self, training: reading.Training, observing: observers.Observing, solver: Solver, generator: Generator
+        self,
+        training: reading.TrainingData,
+        observing: observers.ObservationSettings,
+        solver: Solver,
+        generator: Generator,
     ) -> FittedModels:
         """Learn one model of latent signals."""
         kernels = training.graph_kernels
@@ -356,7 +360,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         finally:
             release_passes(training.graph)
 
-    def _learn(self, training: reading.Training, solver: Solver, generator: Generator) -> FittedModels:
+    def _learn(self, training: reading.TrainingData, solver: Solver, generator: Generator) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
         n_signals = training.values.shape[0]
         setting, logarithms = reading.setting_of(self, training, solver), None
@@ -407,7 +411,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                     signals.release()
             release_passes(training.graph)
 
-    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.Form) -> None:
+    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
         """Set what was learnt, and the attributes that say it, in the units of `Y` and the order of its columns."""
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
         self._learnt, self._form, self.fits_ = learnt, form, fits
@@ -507,7 +511,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         has_noise = bool(include_noise or len(return_quantiles))
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=has_noise)
         names, chosen, labels = form.names, None, frame_index(X)
@@ -536,8 +540,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         return tuple(answer) if len(answer) > 1 else answer[0]
 
     def _prediction(
-        self, X: Any, given: Beside, observed: Any = None, observed_exposure: Any = None, Y: Any = None, **asked: Any
-    ) -> Predictive:
+        self,
+        X: Any,
+        given: AuxiliaryData,
+        observed: Any = None,
+        observed_exposure: Any = None,
+        Y: Any = None,
+        **asked: Any,
+    ) -> PredictiveDistribution:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything.
 
         `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, but that its `values`
@@ -547,7 +557,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
         check_same_order(X, observed, "observed")
-        prediction: Predictive = self.posterior_.at(self._new_inputs(X))
+        prediction: PredictiveDistribution = self.posterior_.at(self._new_inputs(X))
         alignment = self._alignment(prediction.mean.shape[0], Y, X, observed)
         if self._is_latent and "values" in asked:
             asked["values"] = form.in_graph(asked["values"])
@@ -559,13 +569,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
-            observers.new_observed_by(self, Beside(exposure=observed_exposure), alignment)  # which refuses any
+            observers.new_observed_by(self, AuxiliaryData(exposure=observed_exposure), alignment)  # which refuses any
             return prediction.given(known)
         takes = observed_by.likelihood.beside or "exposure"  # which a likelihood without either refuses
         own = replace(given, **{takes: observed_exposure})  # of the values observed, not of the answer
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
-            return cast(Predictive, self.posterior_.filled(rows)).seen_with(observed_by)
+            return cast(PredictiveDistribution, self.posterior_.filled(rows)).seen_with(observed_by)
         if np.any(rows >= 0):
             raise ValueError(
                 f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "
@@ -624,7 +634,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         `X`, `include_noise`, `observed` and all else are those of `predict`. With a likelihood, draws without noise
         are rates or probabilities, those with noise counts or classes.
         """
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=include_noise)
         draws = prediction.sample(n_samples, as_generator(random_state), include_noise)
         stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
@@ -652,7 +662,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         X, Y, signals = self._paired(X, Y)
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         own = None if observed is None else given.exposure if given.trials is None else given.trials
         prediction = self._prediction(X, given, observed, own, Y, values=signals, asked=False)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
@@ -676,7 +686,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         X, y, signals = self._paired(X, y)
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         mean = self._form.to_user(self._prediction(X, given, Y=y, values=signals, asked=False).mean)
         if sample_weight is not None:
             sample_weight = self._alignment(len(signals), y, X).rows(sample_weight, "sample_weight")
@@ -848,14 +858,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
         features, table, signals, alignment = self._signals_at(X, Y)
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         rows, observed_by = self._among_new(features, signals, given, alignment, impute=True)
         values, variances = answers.filled_in(self.posterior_, features, signals, rows, observed_by)
         return self._like(values, table), self._like(np.sqrt(variances), table)
 
     def _among_new(
-        self, features: Any, signals: Array, given: Beside, alignment: Alignment, impute: bool = False
-    ) -> tuple[Indices, ObservedBy | None]:
+        self, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment, impute: bool = False
+    ) -> tuple[Indices, ObservationModel | None]:
         """Numbers of signals among the training signals, -1 for new ones, and how these are observed, if latent."""
         rows = observers.training_rows(self, features, signals, given, alignment)
         new = np.where(rows[:, None] < 0, signals, np.nan)
@@ -904,7 +914,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        given = Beside(exposure, trials, noise_variance, weights, covariates)
+        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         observed_by = observers.new_observed_by(self, given, alignment, values, asked=False)
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
@@ -996,7 +1006,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
             inputs, Y, observed, alignment = self._signals_at(X, Y)
-            beside = Beside(exposure, trials, noise_variance, weights, covariates)
+            beside = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
             rows, observed_by = self._among_new(inputs, observed, beside, alignment)
             is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
             note = training_note(int(np.sum(~is_new)), len(rows))

@@ -13,12 +13,12 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count, Number, axes, ge
-from spectralgp._basics.tables import LIBRARIES, Layout
+from spectralgp._basics.tables import LIBRARIES, TableKind
 from spectralgp.files.nouns import FOUND, NAME, SIGNALS
 from spectralgp.files.schema import Kind, are_places, derived, each, hints_of, maker, record, require, several
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
-from spectralgp.learning.fitting import FittedModels, Tried, conditioned
+from spectralgp.learning.fitting import ComparedModel, FittedModels, conditioned
 from spectralgp.learning.objective import NoiseVariances
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model import likelihoods
@@ -37,11 +37,11 @@ from spectralgp.series.stack import LAGS
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 
 
-class Parameters(dict[str, Any]):
+class EstimatorParameters(dict[str, Any]):
     """Parameters of an estimator by name."""
 
 
-@maker(Parameters)
+@maker(EstimatorParameters)
 def _parameters(reading: Any, **found: Any) -> dict[str, Any]:
     if "spectrum" in found and not isinstance(found["spectrum"], str):
         found["spectrum"] = reading.settings(found["spectrum"])
@@ -64,7 +64,7 @@ FORM: dict[str, Kind] = {
     "names": several(NAME) | None,
     "columns": Annotated[Indices, axes("n_nodes")] | None,
     "is_flat": bool,
-    "layout": Layout | None,
+    "layout": TableKind | None,
     "output": Literal[("numpy", *LIBRARIES)] | None,
 }
 AUTO = Literal["auto"]
@@ -77,7 +77,7 @@ OF_ANY: dict[str, Kind] = {
 # ------------------------------------------------------------------------------------------------------ regressors
 
 PARAMETERS = record(
-    Parameters,
+    EstimatorParameters,
     **OF_ANY,
     graph_kernel=GraphKernel | several(GraphKernel) | None,
     input_kernel=Literal["precomputed"] | Kernel | None,
@@ -112,7 +112,7 @@ LEARNT = record(
     **each("raw_fits fits", several(Fit)),  # as many as candidates, and draws too
     weights=Annotated[Array, axes("n_members")],
     draws=several(Draws),
-    tried=several(Tried),
+    tried=several(ComparedModel),
     order=TimeOrder | None,
     filling=Annotated[Array, axes("n_members")] | None,
     note=str,
@@ -169,7 +169,7 @@ FORECASTER = record(
     kind=Literal["forecaster"],
     **WHOLE,
     parameters=record(
-        Parameters,
+        EstimatorParameters,
         **OF_ANY,
         components=AUTO | several(Component, least=1),
         seasons=AUTO | float | several(float) | None,
@@ -208,7 +208,7 @@ CLASSIFIER = record(
     SimpleNamespace,
     kind=Literal["classifier"],
     **WHOLE,
-    parameters=record(Parameters, **OF_ANY, input_kernel=Kernel | None, spectrum=SETTINGS),
+    parameters=record(EstimatorParameters, **OF_ANY, input_kernel=Kernel | None, spectrum=SETTINGS),
     classes=several(NAME, least=2),
     labels=Annotated[Indices, axes("n_signals", "n_nodes")],  # places among the classes, -1 where there is none
     is_flat=bool,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.files.container import FORMAT_VERSION
-from spectralgp.files.models import Reading, Writing
+from spectralgp.files.models import ModelReader, ModelWriter
 from spectralgp.files.nouns import FOUND, SIGNALS
 from spectralgp.files.schema import SHARED, record
 from spectralgp.learning import as_solver
@@ -126,7 +126,7 @@ def _settle(state: Json, arrays: Arrays) -> None:
             found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")}
             is_named = found["solver"] is None or isinstance(found["solver"], str)
             if is_named and old["max_iterations"] not in (None, DEFAULT_ITERATIONS):
-                found["solver"] = Writing().write(as_solver(found["solver"], old["max_iterations"]), "solver")
+                found["solver"] = ModelWriter().write(as_solver(found["solver"], old["max_iterations"]), "solver")
 
 
 def _share(state: Json, arrays: Arrays) -> None:
@@ -156,7 +156,7 @@ def _share(state: Json, arrays: Arrays) -> None:
 
 
 def _signals(state: Json, arrays: Arrays, task: Json) -> Any:
-    reading = Reading(arrays)
+    reading = ModelReader(arrays)
     found = reading.decoded({"signals": state["shared"]["signals"][task["signals"]]}, SIGNALS_ALONE)
     return reading.made(found.signals, "signals")
 

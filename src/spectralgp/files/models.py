@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from spectralgp._basics.arrays import few_threads
 from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
 from spectralgp.files.nouns import FOUND
-from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, Special, require
+from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, require
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome
 from spectralgp.model.kernels import GraphKernel, Response
@@ -32,7 +32,7 @@ FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "clas
 
 def written(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
     """A model of a kind as JSON, and the arrays that it names; a TypeError says what a file cannot hold."""
-    writing, file = Writing(), FILES[kind]
+    writing, file = ModelWriter(), FILES[kind]
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     weights |= {"names": graph.names, "coordinates": graph.coordinates}
     parts = {**parts, "kind": kind, "graph": weights}  # last: what cannot be saved has the name that users know
@@ -42,13 +42,13 @@ def written(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, di
         state[table] = writing.write(found, table)
     state["shared"] = writing.shared
     try:
-        Reading(writing.arrays).decoded(state, file)
+        ModelReader(writing.arrays).decoded(state, file)
     except ValueError as error:
         raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
     return state, writing.arrays
 
 
-class Writing:
+class ModelWriter:
     """What is being written: arrays by the place where they were first met, tables of what is shared, and spectra."""
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ def made(
     responses: Mapping[str, Any] | None = None,
 ) -> SimpleNamespace:
     """The parts that `written` wrote; a ValueError says what is missing, of the wrong kind or does not go together."""
-    reading = Reading(arrays, device, responses)
+    reading = ModelReader(arrays, device, responses)
     found = reading.decoded(state, FILES[state["kind"]])
     parts = SimpleNamespace()
     with few_threads(reading.sizes.get("n_signals", 0)):  # as in `fit`, or sums would be rounded otherwise
@@ -178,7 +178,7 @@ def made(
     return parts
 
 
-class Reading:
+class ModelReader:
     """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
 
     def __init__(
@@ -205,7 +205,7 @@ class Reading:
 
     def made(self, found: Any, where: str) -> Any:
         """What a record, or a tuple of them, stands for."""
-        if isinstance(found, Special):
+        if isinstance(found, HookedValue):
             return found.made(self, where)
         if isinstance(found, dict):
             return {name: self.made(one, f"{where}.{name}") for name, one in found.items()}

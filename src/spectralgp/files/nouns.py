@@ -32,21 +32,21 @@ from spectralgp.files.schema import (
 )
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Certificate, Draws, Outcome, Stage, Task
-from spectralgp.model.fields import EffectPrior, GraphGP, ObservedBy, Shrinkage, Transformation
+from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, Shrinkage, Transformation
 from spectralgp.model.kernels import GraphKernel, Response
 from spectralgp.model.likelihoods import Likelihood
-from spectralgp.model.signals import CompleteState, IncompleteState, ReadAs, Signals, Units
+from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView, Units
 from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
 from spectralgp.model.statespace import Component
 from spectralgp.scores import JUDGED_LEVELS
-from spectralgp.series import Filtered, ModalProcess, SeriesFit
+from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.learning import Dynamics
-from spectralgp.series.mean import Mean
+from spectralgp.series.mean import SeriesMean
 from spectralgp.series.model import GRAPH as ON_GRAPH
 from spectralgp.series.model import NODES as NODES_ALONE
 from spectralgp.series.model import SEPARABLE
-from spectralgp.series.stack import Trials
+from spectralgp.series.stack import MemberScores
 
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 
@@ -119,7 +119,7 @@ record(
     EffectPrior, mean=Annotated[Array, axes("n_effects")], precision=Annotated[Array, axes("n_effects", "n_effects")]
 )
 record(
-    ObservedBy,
+    ObservationModel,
     likelihood=Likelihood,
     beside=Annotated[Array, axes("n_signals", "n_nodes"), gt(0)],
     columns=Annotated[Array, axes("n_effects", "n_signals", "n_nodes")],
@@ -153,7 +153,7 @@ record(
     precision=Annotated[Array, axes("_parameters", "_parameters")],
 )
 record(
-    Trials,
+    MemberScores,
     names=several(Literal[ON_GRAPH, SEPARABLE, NODES_ALONE], least=1),
     weights=Annotated[Array, axes("n_tried")],
     horizons=Annotated[Indices, axes("n_tried_horizons")],
@@ -193,9 +193,9 @@ def _response(reading: Any, name: str, sampled: tuple[float, ...], **fields: Any
     return made
 
 
-@maker(ReadAs)
-def _read_as(reading: Any, **fields: Any) -> ReadAs:
-    return ReadAs(**fields, graph=reading.graph)
+@maker(SignalView)
+def _read_as(reading: Any, **fields: Any) -> SignalView:
+    return SignalView(**fields, graph=reading.graph)
 
 
 @maker(IncompleteState)
@@ -227,19 +227,19 @@ def _task(reading: Any, inputs: Any, spectrum: Any, carried: Any, **fields: Any)
             raise ValueError(f"{one.argument} must {one.condition}; got others")
     if own.effects is None:
         has_intercept = bool(len(own.columns) and np.all(own.columns[0] == 1.0))
-        own = ObservedBy.of(own.likelihood, own.beside, own.columns, values, has_intercept)
+        own = ObservationModel.of(own.likelihood, own.beside, own.columns, values, has_intercept)
     return replace(task, observed_by=own)
 
 
-@maker(Filtered)
-def _filtered(_: Any, process: ModalProcess, **fields: Any) -> Filtered:
+@maker(FilteredProcess)
+def _filtered(_: Any, process: ModalProcess, **fields: Any) -> FilteredProcess:
     n_states, n_nodes = sum(one.n_states for one in process.components), process.own.size
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
     unknown = fields["unknown"].shape
     require(unknown[1:] == (n_states, n_nodes), "unknown", f"of shape (n, {n_states}, {n_nodes})", unknown)
-    return Filtered(process, **fields)
+    return FilteredProcess(process, **fields)
 
 
 @check(Units)
@@ -282,8 +282,8 @@ def _draws(draws: Draws) -> None:
     require(are_shares, "weights", f"shares of {lengths[0]} models, with a row of levels each", "others")
 
 
-@check(Mean)
-def _mean(mean: Mean) -> None:
+@check(SeriesMean)
+def _mean(mean: SeriesMean) -> None:
     n_columns = sum(2 * len(season.harmonics) for season in mean.seasons) + mean.n_exogenous
     require(len(mean.coefficients) == n_columns, "coefficients", f"{n_columns} rows", len(mean.coefficients))
 

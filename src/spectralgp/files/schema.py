@@ -31,6 +31,18 @@ KINDS: dict[Any, Kind] = {}  # of types that are not stored by their annotations
 SHARED: dict[type, str] = {}  # nouns that several others hold, by the table of the file that they stand in once
 RECORDS: dict[Any, type[Struct]] = {}  # by the noun that is written
 NOUNS: dict[type[Struct], Maker] = {}  # what is made of a record
+STORED_NAMES = {  # of types that have been renamed since files name them
+    "CalendarClock": "Calendar",
+    "IndependentSignals": "Independent",
+    "KernelSum": "Sum",
+    "LearntInputKernel": "Learnt",
+    "MaternComponent": "Matern",
+    "NumericClock": "Numbers",
+    "OscillatorComponent": "Oscillator",
+    "PrecomputedCovariance": "Precomputed",
+    "StandardisedKernel": "Standardised",
+    "UnrelatedSignals": "Unrelated",
+}
 MAKERS: dict[Maker, Maker] = {}  # of nouns that take more than their fields, or check them
 
 
@@ -67,7 +79,7 @@ def are_places(indices: Any, n_places: int) -> bool:
 # --------------------------------------------------------------------------------------------------------- values
 
 
-class Special:
+class HookedValue:
     """A value that JSON does not have as such, made by the hook of msgspec while it reads."""
 
     _read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
@@ -85,7 +97,7 @@ class Special:
 
 def special(read: Callable[[Any, Any], Any]) -> Kind:
     """A type of such values, by the function that reads them."""
-    return type(read.__name__, (Special,), {"_read": staticmethod(read)})
+    return type(read.__name__, (HookedValue,), {"_read": staticmethod(read)})
 
 
 def number(least: float = -math.inf) -> Kind:
@@ -134,7 +146,7 @@ def array(
 def shared(table: str) -> Kind:
     """Position, in a table of the file, of what several others hold."""
 
-    class Reference(Special):
+    class Reference(HookedValue):
         def _read(self, found: Any, _: Any) -> int:
             return convert(found, int)
 
@@ -152,7 +164,8 @@ ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbi
 def record(noun: Maker, *, tagged: bool = False, **fields: Kind) -> Kind:
     """A noun by its fields, as annotations have them: all of them, and no others."""
     listed = [(name, kind_of(hint)) for name, hint in fields.items()]
-    tag: dict[str, Any] = {"tag": True, "tag_field": "type"} if tagged else {}
+    name = STORED_NAMES.get(noun.__name__, noun.__name__)
+    tag: dict[str, Any] = {"tag": name, "tag_field": "type"} if tagged else {}
     struct = defstruct(noun.__name__, listed, module=__name__, kw_only=True, forbid_unknown_fields=True, **tag)
     NOUNS[struct], RECORDS[noun] = noun, struct
     return struct

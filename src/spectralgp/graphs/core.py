@@ -17,7 +17,7 @@ from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.html import as_html
 from spectralgp.graphs.operators import Operator, make_operator
 from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
-from spectralgp.graphs.points import Joining, as_places, weights_from_points
+from spectralgp.graphs.points import PointJoin, as_places, weights_from_points
 from spectralgp.graphs.weights import (
     as_coordinates,
     as_names,
@@ -253,7 +253,7 @@ class Graph(GraphBase):
                [0. , 0.5, 0. ]])
         """
         places, labels = as_places(points, metric)
-        joining = Joining(n_neighbors, radius, weights, bandwidth, symmetrize).checked(len(places.points))
+        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize).checked(len(places.points))
         return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
 
     @classmethod

@@ -155,7 +155,7 @@ def as_points(points: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Joining:
+class PointJoin:
     """Which points are joined, and how heavily; `Graph.from_points` says what the fields mean."""
 
     n_neighbors: int | None
@@ -164,7 +164,7 @@ class Joining:
     bandwidth: float | None
     symmetrize: str
 
-    def checked(self, n_nodes: int) -> Joining:
+    def checked(self, n_nodes: int) -> PointJoin:
         """The joining with either n_neighbors or a radius, which gets a little more for rounding."""
         as_option(self.weights, "weights", ("gaussian", "inverse", "binary"))
         as_option(self.symmetrize, "symmetrize", ("maximum", "average", "minimum"))
@@ -191,7 +191,7 @@ class Joining:
         return replace(self, n_neighbors=as_integer(wanted, "n_neighbors", 1, n_nodes - 1), bandwidth=bandwidth)
 
 
-def weights_from_points(places: Plane | Sphere, joining: Joining) -> Any:
+def weights_from_points(places: Plane | Sphere, joining: PointJoin) -> Any:
     """Weights for `Graph.from_points`, whose docstring says what they mean."""
     n_nodes, n_neighbors, embedded = len(places.points), cast(int, joining.n_neighbors), places.embedded()
     integers, tree = small_integers(n_nodes), cKDTree(embedded)

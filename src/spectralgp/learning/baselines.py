@@ -49,7 +49,7 @@ Filled = tuple[Array, Array]  # completed signals, and the deviation of each ent
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class BaselinePrediction:
     """Mean and deviation of each value, noise included, and the covariances of the errors of a signal's nodes."""
 
     mean: Array  # (n_signals, n_nodes)
@@ -75,11 +75,11 @@ class Baseline(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
         """New signals, learnt from given ones."""
 
     @abstractmethod
-    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
         """Each signal from all others, with the settings of all, as for our own; deviations are from other folds."""
 
 
@@ -88,11 +88,11 @@ class NodeMeans(Baseline):
 
     name = "node means"
 
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
         means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
         return with_residuals(means, signals - means_of_others(signals))
 
-    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
         return from_others(signals, lambda kept: means_of_others(signals[kept]))
 
 
@@ -104,11 +104,11 @@ class NoChange(Baseline):
     columns: Indices  # one for each node
     factor: float = 1.0
 
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
         before, now = (self.factor * one[:, self.columns] for one in (inputs, new_inputs))
         return with_residuals(now, signals - before)
 
-    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
         before = self.factor * inputs[:, self.columns]
         return from_others(signals, lambda kept: before[kept])
 
@@ -123,7 +123,7 @@ class RidgeRegression(Baseline):
     name = "ridge regression"
     is_correlated: bool = True  # residuals of a signal, by their Ledoit-Wolf covariance
 
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
         means = np.tile(_node_means(signals), (len(new_inputs), 1))
         residuals = signals - means_of_others(signals)
         for rows, nodes in _patterns(~np.isnan(signals)):
@@ -137,7 +137,7 @@ class RidgeRegression(Baseline):
                 residuals[np.ix_(rows, nodes)] = values - predicted.reshape(values.shape)
         return with_residuals(means, residuals, self.is_correlated)
 
-    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
         regressed = []  # nodes, their signals, and the inputs and penalty of the regression
         for rows, nodes in _patterns(~np.isnan(signals)):
             if rows.size >= FEWEST_REGRESSED:
@@ -177,7 +177,7 @@ def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor:
     return found
 
 
-def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) -> Forecast:
+def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) -> BaselinePrediction:
     """Predict with the variances of residuals about zero, or with their covariance.
 
     Few signals give one variance to all nodes, with the 90% intervals of Student's t.
@@ -188,7 +188,7 @@ def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) ->
     if is_correlated and is_whole:
         covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
         std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
-        return Forecast(mean, std, ((np.arange(len(mean)), covariance),))
+        return BaselinePrediction(mean, std, ((np.arange(len(mean)), covariance),))
     pooled = float(observed_mean(squares.ravel(), 0, 0.0))
     variances = observed_mean(squares, 0, pooled)
     if is_few:
@@ -196,10 +196,10 @@ def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) ->
         freedom = max(int(known.sum() - (known.any(axis=0).sum() if n_signals > 1 else 1)), 1)
         variances = np.full(n_nodes, pooled * float(stdtrit(freedom, 0.95) / ndtri(0.95)) ** 2)
     least = max(FLOOR * variances.mean(), float(np.mean((SMALLEST_STD * mean) ** 2)), float(np.finfo(float).tiny))
-    return Forecast(mean, np.tile(np.sqrt(np.maximum(variances, least)), (len(mean), 1)))
+    return BaselinePrediction(mean, np.tile(np.sqrt(np.maximum(variances, least)), (len(mean), 1)))
 
 
-def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlated: bool = True) -> Forecast:
+def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlated: bool = True) -> BaselinePrediction:
     """Predict each signal from all others, as `predict` does among some; errors among others give it its variances."""
     mean = predict(np.arange(len(signals)))
     std, covariances = np.empty(signals.shape), []
@@ -207,7 +207,7 @@ def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlat
         part = with_residuals(mean[own], signals[others] - predict(others), is_correlated)
         std[own] = part.std
         covariances += [(own[rows], covariance) for rows, covariance in part.covariances]
-    return Forecast(mean, std, tuple(covariances))
+    return BaselinePrediction(mean, std, tuple(covariances))
 
 
 def means_of_others(signals: Array) -> Array:
@@ -362,7 +362,7 @@ def iterative(graph: Graph | None, inputs: Array, holed: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Performance:
+class PredictionErrors:
     """How well something predicts, signal by signal; NaN for a signal of which nothing was observed."""
 
     name: str
@@ -379,7 +379,7 @@ class Performance:
     @classmethod
     def of(
         cls, name: str, observed: Array, mean: Array, std: Array, densities: Any = None, pits: Any = None
-    ) -> Performance:
+    ) -> PredictionErrors:
         """Of predictions; with the joint `densities` of signals, else by value; coverage by `pits`, or normal ones."""
         known = ~np.isnan(observed)
         squares, ranked = np.where(known, np.square(observed - mean), np.nan), crps(observed, mean, std)
@@ -405,7 +405,7 @@ class Performance:
         known = self.log_densities[~np.isnan(self.log_densities)]
         return float(np.std(known, ddof=1) / np.sqrt(known.size)) if known.size > 1 else float("nan")
 
-    def better_than(self, other: Performance) -> dict[str, bool]:
+    def better_than(self, other: PredictionErrors) -> dict[str, bool]:
         """Measures in which this one is better, and whether by more than one standard error over the signals."""
         lower_is_better = {
             "rmse": (self.rmse, other.rmse, self.squared_errors - other.squared_errors),
@@ -423,20 +423,20 @@ class Performance:
 
 def forecasts(
     found: Sequence[Baseline], training: tuple[Array, Array], new: tuple[Array, Array] | None = None
-) -> list[Performance]:
+) -> list[PredictionErrors]:
     """How baselines did on new inputs and signals, or on the training signals, each from all others."""
     performances = []
     for one in found:
         forecast = one.left_out(*training) if new is None else one.forecast(*training, new[0])
         observed = training[1] if new is None else new[1]
         densities = forecast.log_density(observed)
-        performances.append(Performance.of(one.name, observed, forecast.mean, forecast.std, densities))
+        performances.append(PredictionErrors.of(one.name, observed, forecast.mean, forecast.std, densities))
     return performances
 
 
 def fillings(
     name: str, fill: Callable[[Mask], Filled], graph: Any, inputs: Array, holed: Array, rows: slice
-) -> list[Performance]:
+) -> list[PredictionErrors]:
     """How we and others fill in entries of some rows that are hidden like the holes; none where there are no such ones.
 
     `fill` gives our values of these rows and their deviations without the hidden entries. Deviations of the others come
@@ -448,8 +448,10 @@ def fillings(
     partial, judged = np.where(out, np.nan, holed), np.where(out, holed, np.nan)
     mean, std = np.full((2, *holed.shape), np.nan)
     mean[rows], std[rows] = fill(out)
-    performances = [Performance.of(name, judged, mean, std)]
+    performances = [PredictionErrors.of(name, judged, mean, std)]
     others = {"neighbours on the graph": with_deviations(graph_neighbours)}
     if inputs.shape[1] + holed.shape[1] <= MOST_IMPUTED:
         others["iterative imputer"] = with_deviations(for_seen_nodes(iterative), n_rounds=1, n_folds=2)
-    return performances + [Performance.of(one, judged, *way(graph, inputs, partial)) for one, way in others.items()]
+    return performances + [
+        PredictionErrors.of(one, judged, *way(graph, inputs, partial)) for one, way in others.items()
+    ]

@@ -23,13 +23,13 @@ from spectralgp.model.fields import (
     conditioned,
     conditioned_shrunk,
 )
-from spectralgp.model.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
+from spectralgp.model.kernels import GraphKernel, Identity, KernelTerm, Polynomial, SpectralKernel, StandardisedKernel
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
 
 DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
-BOTH_TERMS: tuple[Term, ...] = ("smooth", "linear")
+BOTH_TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")
 TWIN_ROUNDS = 2  # of finding scales under a model, and learning it from the scaled signals
 PRIOR_VALUES = 8.0  # that a scale of one is worth, in the scale of a signal
 NODES_PER_VALUE = 4  # of a signal, whose errors at neighbours are alike
@@ -106,7 +106,7 @@ class Candidate:
         return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
 
 
-Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]
+Recipe: TypeAlias = tuple[GraphKernel, tuple[KernelTerm, ...], Scale, bool]
 """What a setting made a candidate of: a kernel, terms of the inputs, scale of the nodes, whether inputs carry over."""
 
 
@@ -127,7 +127,7 @@ class Setting:
     def candidate(
         self,
         kernel: GraphKernel,
-        terms: tuple[Term, ...] = BOTH_TERMS,
+        terms: tuple[KernelTerm, ...] = BOTH_TERMS,
         scale: Scale = None,
         carries: bool = False,
         warm_start_from: Candidate | None = None,
@@ -158,7 +158,7 @@ class Setting:
             recipe=(kernel, terms, scale, carries),
         )
 
-    def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
+    def _task(self, terms: tuple[KernelTerm, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
         key = (terms, scale, carries)
         if key not in self._tasks:
@@ -168,7 +168,7 @@ class Setting:
                 noise = (noise[0] / unit, noise[1] / unit)
             elif noise is not None:
                 noise = noise / unit
-            kernel = Standardised.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
+            kernel = StandardisedKernel.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
             carried = CarryColumns.of(self.columns, base.inputs) if carries and self.columns is not None else None
             own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
             self._tasks[key] = own
@@ -236,7 +236,7 @@ def automatic(setting: Setting) -> Plan:
         further += [setting.candidate(kernel, (term,), scale) for term in alone]
     if not is_large:
         # a kernel of the user's own has no choice of terms
-        sets: Sequence[tuple[Term, ...]] = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)
+        sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)
         further += [setting.candidate(Identity(), terms, scale) for terms in sets[-len(alone) :]]
     if setting.columns is not None:
         further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, warm_start_from=best)]
@@ -270,7 +270,7 @@ def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:
     if not setting.is_kernel_open:
         yield [setting.candidate(Identity(), scale=scale) for scale in setting.signals]
         return
-    sets: Sequence[tuple[Term, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
+    sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
     scores = yield [setting.candidate(Identity(), terms) for terms in sets]
     if others:
         yield [setting.candidate(Identity(), sets[int(np.argmax(scores))], other) for other in others]

@@ -30,7 +30,7 @@ SMALLEST_WEIGHT = 1e-3  # of a member that predictions ask
 
 
 @dataclass(frozen=True, eq=False)
-class NodeCovariance:
+class ClassCovariance:
     """Covariance between all nodes and some of them: diffusion, a share of features, and a node's own."""
 
     kernel: Diffusion
@@ -45,7 +45,7 @@ class NodeCovariance:
         return f"diffusion of strength {self.kernel.strength:g}{share}"
 
 
-def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[NodeCovariance]:
+def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[ClassCovariance]:
     """Covariances of nodes with the known ones that are tried, weakest diffusion first, of mean variance one.
 
     Features are standardised columns; their covariance is linear.
@@ -64,7 +64,7 @@ def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None)
             if features is not None:
                 columns = (1 - share) * columns + share * features @ features[known].T / features.shape[1]
                 variances = (1 - share) * variances + share * np.mean(features**2, axis=1)
-            yield NodeCovariance(kernel, share, columns, variances)
+            yield ClassCovariance(kernel, share, columns, variances)
 
 
 def _power(kernel: Diffusion, eigenvalues: Array) -> Array:
@@ -72,7 +72,7 @@ def _power(kernel: Diffusion, eigenvalues: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class LabelledEntries:
     """Entries with a label: the signal of each, its node, and its class."""
 
     rows: Indices
@@ -94,21 +94,21 @@ class Entries:
 class ClassMember:
     """Latent fields with one covariance, and what they say of each label by the others."""
 
-    nodes: NodeCovariance
+    nodes: ClassCovariance
     length: float | None  # of the inputs; None where signals have none, or a kernel that is given
     field: LabelledField
     left_out: Array  # shape (n_labels, n_classes)
 
-    def probabilities(self, entries: Entries, between: Array, variance: float) -> Array:
+    def probabilities(self, entries: LabelledEntries, between: Array, variance: float) -> Array:
         """Of the classes at all nodes of a signal with these covariances with the labelled signals, and variance."""
         cross = AMPLITUDE**2 * self.nodes.columns[:, entries.columns] * between[entries.rows]
         return self.field.probabilities(cross, AMPLITUDE**2 * variance * self.nodes.variances)
 
 
 def learn_member(
-    nodes: NodeCovariance,
+    nodes: ClassCovariance,
     length: float | None,
-    entries: Entries,
+    entries: LabelledEntries,
     inputs: Array,
     n_classes: int,
     start: LabelledField | None,

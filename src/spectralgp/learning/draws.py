@@ -13,12 +13,12 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, axes, ge
-from spectralgp.learning.expectations import LatentSignals, Together, expectation_of
+from spectralgp.learning.expectations import JointParameters, LatentExpectation, expectation_of
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
 from spectralgp.model.fields import GraphGP, Posterior
-from spectralgp.model.fields.field import Levels
+from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import conditioned
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
 
@@ -97,14 +97,14 @@ def averaging_draws(task: Task, fit: Fit, random_state: np.random.Generator) -> 
     return Draws(tuple(map(posterior.model, chosen)), levels=posterior.levels(chosen, random_state))
 
 
-class HyperparameterPosterior(Together):
+class HyperparameterPosterior(JointParameters):
     """Log posterior of the hyperparameters, with the logarithms of a likelihood's own parameters after them."""
 
     def __init__(self, task: Task, fitted: GraphGP) -> None:
         self.task, self.fitted = task, fitted
         self.expectation = None if task.is_complete else expectation_of(task)
         self.names, own, bounds = tuple[str, ...](), np.empty(0), np.empty((0, 2))
-        if isinstance(self.expectation, LatentSignals):
+        if isinstance(self.expectation, LatentExpectation):
             self.names, likelihood = self.expectation.names, fitted.likelihood or self.expectation.likelihood
             self.expectation.is_far, self.expectation.effort = False, STEP
             own, bounds = likelihood.logarithms(self.names), likelihood.bounds(self.names, self.expectation.unit)
@@ -126,7 +126,7 @@ class HyperparameterPosterior(Together):
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior and its gradient; of signals that are not known, values are not to be compared."""
         expectation, shared = self.expectation, x[: self.n_shared]
-        if not isinstance(expectation, LatentSignals) or not self.names:
+        if not isinstance(expectation, LatentExpectation) or not self.names:
             return self.objective.evaluate(x)
         task = expectation.completed(self._prior(x))
         value, slope = Objective(task, self.objective.graph_kernel, self.objective.spectrum).log_likelihood(shared)
@@ -138,19 +138,21 @@ class HyperparameterPosterior(Together):
 
     def log_density(self, x: Array) -> float:
         """Log posterior density: evidence, prior and the measure of (19e)."""
-        if isinstance(self.expectation, LatentSignals):
+        if isinstance(self.expectation, LatentExpectation):
             total = self.expectation.log_likelihood(self._prior(x))[0]
         else:
             posterior, levels = self._conditioned(x)
             total = posterior.log_evidence() + levels.log_factor
         return total + self.objective.log_prior(x[: self.n_shared])[0] + self._log_measure(x)
 
-    def _conditioned(self, x: Array) -> tuple[Posterior, Levels]:
+    def _conditioned(self, x: Array) -> tuple[Posterior, SharedLevels]:
         """Posterior at a point, and what the signals say of their own centre there."""
         task, units = self.task, self.task.signals.units
         posterior = conditioned(self._prior(x), task.inputs, task.signals, task.carried)
         columns = task.centred_at[:, None] * np.broadcast_to(units.spread / units.divisor, task.signals.shape)
-        return posterior, Levels(posterior.as_seen(), columns, np.full(len(columns), WIDE_DEVIATION**2 * task.variance))
+        return posterior, SharedLevels(
+            posterior.as_seen(), columns, np.full(len(columns), WIDE_DEVIATION**2 * task.variance)
+        )
 
     def levels(self, points: list[Array], random_state: np.random.Generator) -> Array | None:
         """Levels of the nodes, one row per point, drawn from their law there with the moments of that law."""

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array
 from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
-from spectralgp.model.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
+from spectralgp.model.fields import GraphGP, PartialObservations, Sites, condition_latent, find_sites, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
 from spectralgp.model.kernels.base import Positivity
 from spectralgp.model.likelihoods import Likelihood
@@ -84,10 +84,10 @@ class Expectation(ABC):
 
 def expectation_of(task: Task, is_coarse: bool = False) -> Expectation:
     """What is expected of a task's signals: of latent ones, or of those with holes."""
-    return CompletedHoles.of(task, is_coarse) if task.observed_by is None else LatentSignals(task)
+    return MissingValueExpectation.of(task, is_coarse) if task.observed_by is None else LatentExpectation(task)
 
 
-class CompletedHoles(Expectation):
+class MissingValueExpectation(Expectation):
     """Signals with holes, completed from the same random numbers and the last solutions."""
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
@@ -97,7 +97,7 @@ class CompletedHoles(Expectation):
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
-    def of(cls, task: Task, is_coarse: bool = False) -> CompletedHoles:
+    def of(cls, task: Task, is_coarse: bool = False) -> MissingValueExpectation:
         """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
         observed = task.signals.observed
         n_missing = observed.size - task.signals.size
@@ -106,7 +106,7 @@ class CompletedHoles(Expectation):
             return cls(task, None)
         return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
 
-    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[Seen, Any]:
+    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[PartialObservations, Any]:
         """The signals under a model, and the mean that inputs carry over to them."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
         covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
@@ -152,7 +152,7 @@ class CompletedHoles(Expectation):
         return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
 
 
-class Together:
+class JointParameters:
     """Hyperparameters with the logarithms of a likelihood's own parameters after them: what steps ask of both."""
 
     def __init__(self, objective: Objective, own_bounds: Array) -> None:
@@ -166,7 +166,7 @@ class Together:
         return tuple(one.padded(0, x.size) for one in found)
 
 
-class LatentSignals(Expectation):
+class LatentExpectation(Expectation):
     """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
 
     effort: Effort = FINAL  # of the evidence
@@ -244,7 +244,7 @@ class LatentSignals(Expectation):
             return
         used = self.sites.observations.likelihood
         slope, own = objective.evaluate(before)[1], self._slopes
-        together = Together(objective, used.bounds(self.names, self.unit))
+        together = JointParameters(objective, used.bounds(self.names, self.unit))
         point, slope = np.concatenate([before, used.logarithms(self.names)]), np.concatenate([slope, own[0]])
         precision = definite(block_diag(seen, own[1]), together.units)
         if self.names:

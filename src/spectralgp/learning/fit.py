@@ -15,10 +15,10 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp._basics.saved import Count, Number
-from spectralgp.learning.objective import Landscape, Objective, Task
+from spectralgp.learning.objective import Objective, SmoothObjective, Task
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel
-from spectralgp.model.spectra import Errors
+from spectralgp.model.spectra import LikelihoodErrors
 
 MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
 MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
@@ -76,7 +76,7 @@ class Stage:
     n_evaluations: Count
 
 
-class Searched:
+class SearchReport:
     """What a solver found, by how it ended and the steps on the way."""
 
     outcome: Outcome
@@ -94,7 +94,7 @@ class Searched:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Searched):
+class Fit(SearchReport):
     """A learnt model.
 
     Parameters
@@ -125,7 +125,7 @@ class Fit(Searched):
     outcome: Outcome
     detail: str
     stages: tuple[Stage, ...]
-    errors: Errors = field(default_factory=Errors)
+    errors: LikelihoodErrors = field(default_factory=LikelihoodErrors)
     method: str = "every value was observed"
     restarts: tuple[Number, ...] = ()
 
@@ -232,7 +232,7 @@ class SearchResult:
         return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 
-def active_constraints(objective: Landscape, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
+def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
     """Bounds and constraints on filters that hold with equality at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
@@ -253,7 +253,7 @@ def active_constraints(objective: Landscape, x: Array) -> tuple[Array, Array, tu
     return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
 
 
-def certify(objective: Landscape, x: Array, lift: float = 0.0) -> Certificate:
+def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
     rows, slacks, names, feasibility = active_constraints(objective, x)
@@ -266,7 +266,7 @@ def certify(objective: Landscape, x: Array, lift: float = 0.0) -> Certificate:
     return Certificate(stationarity, feasibility, complementarity, lift, names, tuple(multipliers.tolist()))
 
 
-def lift_above_zero(objective: Landscape, x: Array) -> tuple[Array, float]:
+def lift_above_zero(objective: SmoothObjective, x: Array) -> tuple[Array, float]:
     """Raise filters that rounding left below zero: the new point, and the lift as in a certificate."""
     lifted, most = x.copy(), 0.0
     for filtered in objective.positivity(x):

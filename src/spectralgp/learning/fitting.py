@@ -37,7 +37,7 @@ Shown: TypeAlias = tuple[float, GraphGP, float, float]
 
 
 @dataclass(frozen=True)
-class Tried:
+class ComparedModel:
     """A model that was compared with others on held-out signals."""
 
     name: str  # for people, with its Laplacian
@@ -54,7 +54,7 @@ class FittedModels:
     weights: Array  # one per candidate, in predictions; they add up to one
     draws: tuple[Draws, ...]  # one per candidate: the models that stand for it in the posterior
     posterior: Posterior | Mixture  # conditioned on all signals
-    tried: tuple[Tried, ...] = ()  # all models that were compared; none where there was one model only
+    tried: tuple[ComparedModel, ...] = ()  # all models that were compared; none where there was one model only
     order: TimeOrder | None = None  # of the rows, by which the models were compared; at random if not given
     filling: Array | None = None  # weights in filling in what was not observed, where they are others
     note: str = ""  # what was done about many signals, for people
@@ -127,7 +127,11 @@ def fit_models(
         # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
         is_one = not is_stacked or candidates[0].task.spectrum.needs_passes or candidates[0].shrunk
         stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
-    weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
+    weights, warm_starts, tried = (
+        np.ones(1),
+        [] if is_stacked or start is None else [start],
+        tuple[ComparedModel, ...](),
+    )
     is_learnt, filling = False, None  # whether warm starts are fits to all signals already; other weights
     with few_threads(n_signals):
         if is_stacked:
@@ -148,7 +152,7 @@ def fit_models(
             if held_out.of_signals is not None:
                 filling, weights = weights, _weights_of(candidates, held_out.of_signals, is_choice, most)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
-            tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
+            tried = tuple(ComparedModel(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights if filling is None else weights + filling)
                 starts = dict(zip(candidates, held_out.fits, strict=True))

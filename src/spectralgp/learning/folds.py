@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp._basics.progress import Heard, quietly, report
+from spectralgp._basics.progress import ReportedFunction, quietly, report
 from spectralgp._basics.saved import UNSAVED, Count, ge
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
@@ -24,7 +24,7 @@ from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values
 from spectralgp.model.kernels import GraphKernel, Polynomial
-from spectralgp.model.kernels.base import Frozen
+from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on
@@ -37,7 +37,7 @@ Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 
 @dataclass(frozen=True)
-class Stacking(Frozen):
+class Stacking(FrozenParameters):
     """Kernels to stack, and how their models are weighed and averaged: what `graph_kernel` takes where that matters.
 
     Parameters
@@ -194,7 +194,7 @@ class Folds:
         warm_starts = [None] * len(fits) if first.prior is None else fits
         # passes over a large graph are shared by the folds, which therefore wait for each other
         workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
-        heard = Heard(one_fold)
+        heard = ReportedFunction(one_fold)
         for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
             found.append(fold)
             report(f"fold {len(found)} of {n_folds}")

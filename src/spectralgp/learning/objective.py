@@ -16,19 +16,19 @@ from spectralgp._basics.saved import UNSAVED, Positive, StoredAs, axes, ge
 from spectralgp.graphs import GraphBase
 from spectralgp.model.fields import (
     Evidence,
-    EvidenceInTime,
     GraphGP,
-    Inputs,
-    InTime,
-    ObservedBy,
+    InputCovariance,
+    ObservationModel,
+    TimeCovariance,
+    TimeEvidence,
     are_in_time,
     rows_in_time,
 )
-from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
+from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, PrecomputedCovariance, as_input_kernel
 from spectralgp.model.kernels.base import Positivity
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Signals, as_training, read_in
-from spectralgp.model.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.spectra import Exact, LikelihoodErrors, SpectralData, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -68,7 +68,9 @@ class Task:
     prior: Prior = "weak"
     spectrum: SpectrumSettings = Exact()
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
-    observed_by: ObservedBy | None = None  # how signals, which are latent then, are observed; as they are if not given
+    observed_by: ObservationModel | None = (
+        None  # how signals, which are latent then, are observed; as they are if not given
+    )
     typical_variance: Positive | None = None  # of signals, where their own is not to be taken
 
     @classmethod
@@ -202,7 +204,7 @@ class Constrained(Protocol):
         """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
 
 
-class Landscape(Constrained, Protocol):
+class SmoothObjective(Constrained, Protocol):
     """What an ascent asks of the function that it climbs."""
 
     @property
@@ -254,11 +256,13 @@ class Objective:
         self.is_in_time = is_on_it and task.is_in_time  # whether signals are filtered in the order of time
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[bytes, float, Array] | None = None
-        self._inputs: tuple[bytes, Inputs, Array] | None = None if before is None else before._inputs
+        self._inputs: tuple[bytes, InputCovariance, Array] | None = None if before is None else before._inputs
         self._read: tuple[Spectrum, SpectralData] | None = None if before is None else before._read
-        self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None if before is None else before._rotated
+        self._rotated: tuple[Spectrum, InputCovariance, SpectralData] | None = (
+            None if before is None else before._rotated
+        )
         self._modal: tuple[bytes, Evidence, Array, CarryFilter | None] | None = None
-        self._series: tuple[InTime, list[Array]] | None = None
+        self._series: tuple[TimeCovariance, list[Array]] | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -323,7 +327,7 @@ class Objective:
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
         evidence, slopes, _ = self.modal(x)
-        task = replace(self.task, input_kernel=Precomputed())  # of which all that is asked is known:
+        task = replace(self.task, input_kernel=PrecomputedCovariance())  # of which all that is asked is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
         held._inputs = (b"", evidence.rows, slopes[:, :, :0])
         return held
@@ -343,7 +347,7 @@ class Objective:
         graph_kernel, input_theta, noise_variance = self.split(x)
         evidence = self.evidence(x)
         graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
-        if isinstance(evidence, EvidenceInTime):
+        if isinstance(evidence, TimeEvidence):
             input_gradient = evidence.theta_gradient(input_theta.size)
         elif input_theta.size:
             slopes = self.modal(x)[1].reshape(-1, input_theta.size)
@@ -366,7 +370,7 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def _evidence_in_time(self, x: Array) -> EvidenceInTime:
+    def _evidence_in_time(self, x: Array) -> TimeEvidence:
         graph_kernel, input_theta, noise_variance = self.split(x)
         inputs, eigenvalues = self.task.inputs, self.spectrum.eigenvalues
         terms = self.task.input_kernel.with_theta(input_theta).matern_terms(inputs)
@@ -377,9 +381,9 @@ class Objective:
             self._series = rows, [np.ascontiguousarray(rows.load(block)) for block in blocks]
         rows = self._series[0].at_terms(terms)
         power, own = graph_kernel.power(eigenvalues), graph_kernel.residual_power(eigenvalues) + noise_variance
-        return EvidenceInTime(rows, terms, power, own, self._series[1])
+        return TimeEvidence(rows, terms, power, own, self._series[1])
 
-    def evidence(self, x: Array) -> Evidence | EvidenceInTime:
+    def evidence(self, x: Array) -> Evidence | TimeEvidence:
         """The evidence alone, without the prior."""
         return self._evidence_in_time(x) if self.is_in_time else self.modal(x)[0]
 
@@ -397,7 +401,7 @@ class Objective:
                 kernel = task.input_kernel.with_theta(input_theta)
                 modes, jacobian = kernel.modes_and_gradient(task.inputs, task.signals.units.signal_scales)
                 slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
-                self._inputs = (input_key, Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
+                self._inputs = (input_key, InputCovariance(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
             rows = self._inputs[1]
             if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
                 if self._read is None or self._read[0] is not basis:
@@ -416,11 +420,11 @@ class Objective:
             self._modal = (key, evidence, self._inputs[2], carry)
         return self._modal[1:]
 
-    def errors(self, x: Array) -> Errors:
+    def errors(self, x: Array) -> LikelihoodErrors:
         """How wrong the likelihood at ``x`` may be."""
         evidence = self.evidence(x)
-        if isinstance(evidence, EvidenceInTime):
-            return Errors()
+        if isinstance(evidence, TimeEvidence):
+            return LikelihoodErrors()
         graph_kernel, _, noise_variance = self.split(x)
 
         def variances(eigenvalues: Array) -> Array:

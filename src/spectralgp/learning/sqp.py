@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Constrained, Landscape, Objective, Task
+from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.spectra import Spectrum
 
@@ -318,13 +318,13 @@ def _ascents(
         if ascents and ascents[-1].value == max(one.value for one in ascents):
             last = ascents[-1]
             precision = objective.precision(last.x) if last.outcome is Outcome.CONVERGED else None
-            known = None if precision is None else _Summit(last.x, last.value, precision)
+            known = None if precision is None else _KnownMaximum(last.x, last.value, precision)
         ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
     return ascents
 
 
 @dataclass(frozen=True, eq=False)
-class _Summit:
+class _KnownMaximum:
     """A maximum that is known, and how far from it a point is."""
 
     x: Array
@@ -339,11 +339,11 @@ class _Summit:
 
 
 def maximise(
-    objective: Landscape,
+    objective: SmoothObjective,
     start: Array,
     max_iterations: int,
     tolerance_nats: float | None = None,
-    known: _Summit | None = None,
+    known: _KnownMaximum | None = None,
 ) -> tuple[Array, float, Outcome, str]:
     """Where an ascent of any objective ends, with its value there, and how it ended.
 
@@ -452,7 +452,7 @@ def judged(
     return Outcome.NOT_STATIONARY, detail
 
 
-def _fresh_precision(objective: Landscape, x: Array) -> Array:
+def _fresh_precision(objective: SmoothObjective, x: Array) -> Array:
     precision = objective.precision(x)
     return np.diag(objective.size / objective.units**2) if precision is None else precision
 
@@ -469,7 +469,7 @@ def updated(precision: Array, step: Array, change: Array) -> Array:
 
 
 def _climb(
-    objective: Landscape, x: Array, value: float, step: Array, promised: float
+    objective: SmoothObjective, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """The point along a step that keeps a share of what it promises; None if there is none."""
     share = _share_of(step, objective.units)

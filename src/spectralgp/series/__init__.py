@@ -1,16 +1,23 @@
 """Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
 
-from spectralgp.model.statespace import Component, Matern, Oscillator
+from spectralgp.model.statespace import Component, MaternComponent, OscillatorComponent
 from spectralgp.series.learning import SeriesFit, learn_each, learn_on_graph
-from spectralgp.series.process import Filtered, Forecast, ModalProcess, complete, completed_in_turn, rolling
+from spectralgp.series.process import (
+    FilteredProcess,
+    ModalProcess,
+    ProcessForecast,
+    complete,
+    completed_in_turn,
+    rolling,
+)
 
 __all__ = [
     "Component",
-    "Filtered",
-    "Forecast",
-    "Matern",
+    "FilteredProcess",
+    "MaternComponent",
     "ModalProcess",
-    "Oscillator",
+    "OscillatorComponent",
+    "ProcessForecast",
     "SeriesFit",
     "complete",
     "completed_in_turn",

@@ -76,7 +76,7 @@ class Backtest:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredForecasts:
     """Forecasts of rows at one horizon, and what came."""
 
     targets: Indices  # numbers of the rows
@@ -98,7 +98,7 @@ def naive(values: Array, targets: Indices, lag: int, before: Array) -> tuple[Arr
 
 
 def scored(
-    horizons: Indices, forecasts: Sequence[Scored], values: Array, before: Array, season: int | None, how: str
+    horizons: Indices, forecasts: Sequence[ScoredForecasts], values: Array, before: Array, season: int | None, how: str
 ) -> Backtest:
     """Scores of forecasts, one per horizon, beside the last row again and, where there is a season, the one before."""
     names = ["model", PERSISTENCE, *([] if season is None else [SEASONAL])]

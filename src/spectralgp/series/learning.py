@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.learning import Certificate, Outcome, Sqp, Stage
-from spectralgp.learning.fit import Searched, certify, lift_above_zero
+from spectralgp.learning.fit import SearchReport, certify, lift_above_zero
 from spectralgp.learning.objective import (
     FIRST_NOISE_SHARE,
     NOISE_CEILING,
@@ -27,7 +27,7 @@ from spectralgp.model.kernels.base import SIGNAL_SHARE, Positivity, SpectralKern
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, StateSpace, Timeline, evaluate, information
 from spectralgp.scores import observed_mean
-from spectralgp.series.process import ROUGHLY_OPEN, Completion, ModalProcess, as_times, complete
+from spectralgp.series.process import ROUGHLY_OPEN, ImputedProcess, ModalProcess, as_times, complete
 
 SOLVER = Sqp()
 LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant
@@ -301,7 +301,7 @@ class SeriesObjective:
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesFit(Searched):
+class SeriesFit(SearchReport):
     """Learnt dynamics, with the evidence that they are a maximum."""
 
     dynamics: Dynamics
@@ -490,7 +490,7 @@ class _Holes:
 
     def __init__(self, times: Array, values: Array) -> None:
         self.times, self.values = times, values
-        self.last: Completion | None = None
+        self.last: ImputedProcess | None = None
         wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
         self.n_draws = max(FEWEST_DRAWS, min(wanted, MOST_DRAWN // values.size))
 
@@ -572,7 +572,7 @@ def learn_each(
     typical = float(mean_squares.mean()) or 1.0
     is_still = mean_squares < LEAST_NODE_SHARE * typical  # the likelihood would take its variance to zero
     mean_squares = np.where(is_still, typical, mean_squares)
-    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
+    nodes = _SeparateNodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
     logarithms = nodes.start(0.0) if start is None else nodes.logarithms(start)
     holes = _Holes(timeline.times, values) if np.isnan(values).any() else None
     for step in range(1 if holes is None else NODE_COMPLETIONS):
@@ -582,7 +582,7 @@ def learn_each(
 
 
 @dataclass(frozen=True, eq=False)
-class _Nodes:
+class _SeparateNodes:
     """Nodes on their own: logarithms of powers, rates and own variances, shape (2 n_components + 1, n_nodes)."""
 
     timeline: Timeline

@@ -56,7 +56,7 @@ class Season:
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
+class SeriesMean:
     """Levels and coefficients of the nodes."""
 
     clock: Clock
@@ -228,7 +228,7 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
 # -------------------------------------------------------------------------------------------------------- learning
 
 
-def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> Mean:
+def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> SeriesMean:
     """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
     there = np.isfinite(values).any(axis=1)
     steps, values, X = steps[there], values[there], None if X is None else X[there]
@@ -252,11 +252,11 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
             x_penalty = _best_penalty(steps, both, scaled, center.size, penalty)[1]
     n_nodes = values.shape[1]
     nothing = np.zeros((columns.shape[1] + center.size, n_nodes))
-    mean = Mean(clock, tuple(taken), np.zeros(n_nodes), nothing, center, spread, penalty, x_penalty)
+    mean = SeriesMean(clock, tuple(taken), np.zeros(n_nodes), nothing, center, spread, penalty, x_penalty)
     return learnt_from(mean, steps, values, X)
 
 
-def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mean:
+def learnt_from(mean: SeriesMean, steps: Array, values: Array, X: Array | None) -> SeriesMean:
     """The same seasons and penalties with levels and coefficients of other rows, of each node from its own values."""
     columns = _columns(mean.clock, mean.seasons, steps)
     weights = np.full(columns.shape[1], mean.penalty)

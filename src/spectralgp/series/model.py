@@ -19,25 +19,25 @@ from spectralgp.model.spectra import decompose
 from spectralgp.scores import observed_mean
 from spectralgp.series import (
     Component,
-    Filtered,
-    Forecast,
-    Matern,
-    Oscillator,
+    FilteredProcess,
+    MaternComponent,
+    OscillatorComponent,
+    ProcessForecast,
     SeriesFit,
     complete,
     learn_each,
     learn_on_graph,
 )
-from spectralgp.series.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
-from spectralgp.series.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
+from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.mean import SeriesMean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.series.process import ROUGHLY_OPEN, rows_seen
 from spectralgp.series.stack import (
     HORIZONS,
     LAGS,
-    Judged,
-    Member,
-    Stack,
-    Trials,
+    BlockValidation,
+    Ensemble,
+    EnsembleMember,
+    MemberScores,
     block_ends,
     completed,
     forecasts_from,
@@ -64,33 +64,35 @@ GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SeriesRows:
     """Rows in time order: steps of the clock, values with NaN where nothing was observed, exogenous columns."""
 
     steps: Array  # (n_steps,)
     values: Array  # (n_steps, n_nodes), in the graph's order
     exogenous: Array | None  # (n_steps, n_exogenous)
 
-    def part(self, chosen: slice | Indices) -> Rows:
+    def part(self, chosen: slice | Indices) -> SeriesRows:
         """Some of the rows."""
-        return Rows(self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen])
+        return SeriesRows(
+            self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen]
+        )
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def joined(parts: Sequence[SeriesRows]) -> SeriesRows:
     """Rows one after the other."""
     exogenous = [one.exogenous for one in parts if one.exogenous is not None]
     steps, values = np.concatenate([one.steps for one in parts]), np.concatenate([one.values for one in parts])
-    return Rows(steps, values, np.concatenate(exogenous) if exogenous else None)
+    return SeriesRows(steps, values, np.concatenate(exogenous) if exogenous else None)
 
 
 @dataclass(frozen=True, eq=False)
-class Ahead:
+class SeriesForecast:
     """Forecasts of rows, in the units of the user and the graph's order of nodes."""
 
     mean: Array  # (n_steps, n_nodes)
     variance: Array
     model: SeriesModel
-    parts: tuple[Forecast, ...]  # of the members
+    parts: tuple[ProcessForecast, ...]  # of the members
     horizons: Array
 
     def correlation(self, place: int) -> Array:
@@ -109,19 +111,19 @@ class SeriesModel:
     """What was learnt of a series, and its state after the last row: its size does not grow with the rows."""
 
     clock: Clock
-    mean: Mean
+    mean: SeriesMean
     scales: Annotated[Array, axes("n_nodes"), gt(0)]
-    stack: Stack
-    states: tuple[Filtered, ...]  # of the members
+    stack: Ensemble
+    states: tuple[FilteredProcess, ...]  # of the members
     # last rows in units of nodes, latest first; zero where there was nothing
     recent: Annotated[Array, axes("_lags", "n_nodes")]
     last: float  # the step of the last row
     n_steps: Count
-    trials: Trials | None
+    trials: MemberScores | None
     components: Annotated[tuple[Component, ...], ge(1)]
     notes: tuple[str, ...]  # what was done to the rows, for people
 
-    def ahead(self, steps: Array, X: Array | None = None) -> Ahead:
+    def ahead(self, steps: Array, X: Array | None = None) -> SeriesForecast:
         """Forecasts at steps after the last row."""
         parts = tuple(state.forecast(steps) for state in self.states)
         horizons = steps - self.last
@@ -131,13 +133,13 @@ class SeriesModel:
             centre[place] = self.stack.mean([one.mean[place] for one in parts], rows, horizon)
             spread[place] = self.stack.variance([one.variance[place] for one in parts], horizon)
         mean = self.mean.at(steps, X) + self.scales * centre
-        return Ahead(mean, np.square(self.scales) * spread, self, parts, horizons)
+        return SeriesForecast(mean, np.square(self.scales) * spread, self, parts, horizons)
 
-    def in_units(self, rows: Rows) -> Array:
+    def in_units(self, rows: SeriesRows) -> Array:
         """What the mean leaves of rows, over the scales of nodes."""
         return (rows.values - self.mean.at(rows.steps, rows.exogenous)) / self.scales
 
-    def updated(self, rows: Rows) -> SeriesModel:
+    def updated(self, rows: SeriesRows) -> SeriesModel:
         """The state after more rows, exactly; last rows, which the drift goes by, are completed by their forecasts."""
         model, own, start = self, self.in_units(rows), 0
         partial = np.flatnonzero(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
@@ -171,7 +173,7 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     kernels = [kernel.moved_to(spectrum) for kernel in fit.dynamics.kernels]
     dynamics = fit.dynamics.with_kernels(kernels, fit.dynamics.noise_variance)
     process, n_nodes = dynamics.process(spectrum), graph.n_nodes
-    member = Member(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
+    member = EnsembleMember(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
     mean = replace(
         model.mean,
         seasons=(),
@@ -206,21 +208,21 @@ def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array,
 # -------------------------------------------------------------------------------------------------------- learning
 
 
-def components_for(steps: Array, values: Array, mean: Mean) -> tuple[Component, ...]:
+def components_for(steps: Array, values: Array, mean: SeriesMean) -> tuple[Component, ...]:
     """Fast and slow terms, a smooth one where the periodogram falls steeply, oscillators where it has peaks."""
-    found: list[Component] = [Matern(0.5), Matern(1.5)]
+    found: list[Component] = [MaternComponent(0.5), MaternComponent(1.5)]
     there = np.isfinite(values).any(axis=1)
     grid = on_grid(steps[there], interpolated(steps[there], values[there]))
     if grid is None:
         return tuple(found)
     power = periodogram(grid)
     if smoothness_slope(power) < SMOOTH_SLOPE:
-        found.append(Matern(2.5))
+        found.append(MaternComponent(2.5))
     seasonal = [season.period / harmonic for season in mean.seasons for harmonic in season.harmonics]
     periods = [
         one for one in peaks(power, len(grid)) if all(abs(1 / one - 1 / own) > 1 / len(grid) for own in seasonal)
     ]
-    return (*found, *(Oscillator(period) for period in periods[:MOST_OSCILLATORS]))
+    return (*found, *(OscillatorComponent(period) for period in periods[:MOST_OSCILLATORS]))
 
 
 def interpolated(steps: Array, values: Array) -> Array:
@@ -242,8 +244,8 @@ def learn_members(
     names: Sequence[str],
     laplacians: Sequence[LaplacianKind],
     solver: Sqp,
-    before: Mapping[str, Member],
-) -> dict[str, Member]:
+    before: Mapping[str, EnsembleMember],
+) -> dict[str, EnsembleMember]:
     """Members by name, those of the graph on the likeliest of some Laplacians.
 
     Searches go on from members of the same names that were learnt `before`.
@@ -260,20 +262,20 @@ def learn_members(
     if NODES in names:
         mention("nodes on their own")
         start = before[NODES].process if NODES in before else None
-        found[NODES] = Member(NODES, learn_each(steps, values, components, start))
+        found[NODES] = EnsembleMember(NODES, learn_each(steps, values, components, start))
     if SEPARABLE in names:
         mention("the graph, one rate for all frequencies")
         fits = {one: on_graph(SEPARABLE, one) for one in laplacians}
         best = max(fits, key=lambda one: fits[one].value)
-        found[SEPARABLE], laplacians = Member(SEPARABLE, fits[best].process, fits[best]), (best,)
+        found[SEPARABLE], laplacians = EnsembleMember(SEPARABLE, fits[best].process, fits[best]), (best,)
     if GRAPH in names:
         mention("the graph, a rate for each frequency")
         fit = on_graph(GRAPH, laplacians[0])
-        found[GRAPH] = Member(GRAPH, fit.process, fit)
+        found[GRAPH] = EnsembleMember(GRAPH, fit.process, fit)
     return {name: found[name] for name in names}
 
 
-def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
+def imputed(model: SeriesModel, rows: SeriesRows, n_draws: int) -> tuple[Array, Array]:
     """Rows with holes filled, by the graph if it can, and the variances of what fills them, by draws."""
     weights = model.stack.weights.tolist()
     pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
@@ -283,7 +285,7 @@ def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]
     return np.where(seen, rows.values, mean), np.where(seen, 0.0, np.square(model.scales) * found.variance)
 
 
-def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
+def _units(rows: SeriesRows, mean: SeriesMean) -> tuple[Array, Array]:
     """What a mean leaves of rows in units of nodes, and the units.
 
     A node with n equal values has the median (or the largest value, or one, where no node moved) over ``sqrt(n + 1)``.
@@ -301,7 +303,7 @@ def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
 def learn_series(
     graph: Graph,
     clock: Clock,
-    rows: Rows,
+    rows: SeriesRows,
     *,
     components: Any,
     seasons: Any,
@@ -320,7 +322,7 @@ def learn_series(
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
     names = [SEPARABLE, GRAPH, NODES] if graph.n_edges else [NODES]
     of_what, solver = (graph, chosen, residual is not None), Sqp()
-    decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, Member]()
+    decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, EnsembleMember]()
     if horizons_for(int(np.isfinite(values).any(axis=1).sum())).size:
         cut = block_ends(values)[0]
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
@@ -355,27 +357,31 @@ def learn_series(
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
 
 
-def season_rows(mean: Mean, n_before: int) -> int | None:
+def season_rows(mean: SeriesMean, n_before: int) -> int | None:
     """The longest season of a mean, in whole steps, for naive forecasts; None unless there are two before them."""
     longest = max((round(one.period) for one in mean.seasons), default=0)
     return longest if 0 < 2 * longest <= n_before else None
 
 
-def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, cut: int) -> Backtest | None:
+def _block_scores(
+    rows: SeriesRows, mean: SeriesMean, scales: Array, held: BlockValidation, cut: int
+) -> Backtest | None:
     """Scores of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
     for horizon, one in zip(held.trials.horizons.tolist(), (said.scored for said in held.by_horizon), strict=True):
         if one is not None:
             horizons.append(horizon)
             at = level[one.targets]
-            found.append(Scored(one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std))
+            found.append(
+                ScoredForecasts(one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std)
+            )
     if not found:
         return None
     how, season = "by models of the first three fifths", season_rows(mean, cut)
     return scored(np.array(horizons, dtype=np.intp), found, rows.values, rows.values[:cut], season, how)
 
 
-def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str) -> Backtest:
+def backtested(model: SeriesModel, rows: SeriesRows, first: int, horizons: Indices, how: str) -> Backtest:
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
     values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
@@ -388,11 +394,11 @@ def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, ho
         observed = rows.values[one.targets]
         mean, std = level[one.targets] + model.scales * centre, model.scales * np.sqrt(spread)
         _, densities = scored_rows(ahead.correlation(place), observed - mean, std)
-        found.append(Scored(one.targets, observed, mean, std, densities))
+        found.append(ScoredForecasts(one.targets, observed, mean, std, densities))
     return scored(horizons, found, rows.values, rows.values[: first + 1], season_rows(model.mean, first), how)
 
 
-def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backtest:
+def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) -> Backtest:
     """Forecasts of rows after the last one, from it and from each of them, going on from the state."""
     n_steps = len(rows.steps)
     last = np.full((1, model.scales.size), np.nan)  # the last row, from which persistence goes on
@@ -413,12 +419,12 @@ def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backt
         mean, std = (np.array(part) for part in zip(*laws[horizon], strict=True))
         observed = rows.values[horizon - 1 :]
         _, densities = scored_rows(first.correlation(place), observed - mean, std)
-        forecasts.append(Scored(np.arange(horizon, n_steps + 1), observed, mean, std, densities))
+        forecasts.append(ScoredForecasts(np.arange(horizon, n_steps + 1), observed, mean, std, densities))
     values = np.concatenate([last, rows.values])
     return scored(horizons, forecasts, values, values, None, "rows after those seen")
 
 
-def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
+def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]:
     """Errors of rows one step before each in deviations, root mean squares of decorrelated ones, and log densities."""
     n_steps = len(rows.steps)
     scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
@@ -437,7 +443,7 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
     return scaled, distances, densities
 
 
-def doubts(model: SeriesModel, rows: Rows, seen: Sequence[Rows], names: Sequence[str]) -> Iterator[str]:
+def doubts(model: SeriesModel, rows: SeriesRows, seen: Sequence[SeriesRows], names: Sequence[str]) -> Iterator[str]:
     """Sentences about later rows that hardly belong to the series, by the rules of `GraphGPForecaster.update`."""
     gaps, labels = np.diff(rows.steps, prepend=model.last), time_labels(model.clock, rows.steps)
     place, past = int(np.argmax(gaps)), [*(one.steps for one in seen), np.array([model.last])]
@@ -454,7 +460,7 @@ def doubts(model: SeriesModel, rows: Rows, seen: Sequence[Rows], names: Sequence
         )
 
 
-def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
+def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, list[Array]]:
     """Means and covariances of rows, each given what is known of it and of the rows before it."""
     mean, covariances = np.empty(rows.values.shape), []
     for place in range(len(rows.steps)):
@@ -469,7 +475,7 @@ def given_in_turn(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
     return mean, covariances
 
 
-def innovations(model: SeriesModel, rows: Rows) -> Array:
+def innovations(model: SeriesModel, rows: SeriesRows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
     own, shown = model.in_units(rows), np.full(rows.values.shape, np.nan)
     origins = np.arange(rows_seen(own)[0][0], len(own) - 1)
@@ -479,7 +485,7 @@ def innovations(model: SeriesModel, rows: Rows) -> Array:
     return shown
 
 
-def paths(ahead: Ahead, n_samples: int, random: np.random.Generator) -> Array:
+def paths(ahead: SeriesForecast, n_samples: int, random: np.random.Generator) -> Array:
     """Paths of rows, (n_samples, n_steps, n_nodes): those of one member, turned so that each row has its covariance."""
     stack = ahead.model.stack
     part = ahead.parts[stack.spread]
@@ -515,9 +521,9 @@ def scored_rows(correlation: Array, errors: Array, std: Array) -> tuple[Array, A
 def component_words(component: Component) -> str:
     """A component by its name."""
     match component:
-        case Matern(smoothness=smoothness):
+        case MaternComponent(smoothness=smoothness):
             return f"Matern {round(2 * smoothness)}/2"
-        case Oscillator(period=period):
+        case OscillatorComponent(period=period):
             return f"oscillator of {period:.4g} steps"
     return type(component).__name__
 
@@ -549,7 +555,7 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
     return "\n".join([*lines, *(f"  {said}" for said in coverage_words(backtest) + rival_words(backtest))])
 
 
-def _member_lines(member: Member) -> list[str]:
+def _member_lines(member: EnsembleMember) -> list[str]:
     process = member.process
     total = float(np.mean(np.sum(process.powers, axis=0) + process.own))
     lines = []

@@ -17,8 +17,8 @@ from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
 from spectralgp._basics.saved import axes, ge, gt
 from spectralgp.graphs import Graph
-from spectralgp.model.fields import Modal, Nodes, Seen
-from spectralgp.model.fields.markov import InTime
+from spectralgp.model.fields import ModalCovariance, NodeCovariance, PartialObservations
+from spectralgp.model.fields.markov import TimeCovariance
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Filter, StateSpace, Timeline, distinct, sandwiched
 
@@ -76,13 +76,13 @@ class ModalProcess:
         )
         return as_times(times, len(values)), values
 
-    def start(self, time: float) -> Filtered:
+    def start(self, time: float) -> FilteredProcess:
         """What is known before any row, just before a time."""
         stationary, before = self.space.stationary, float(np.nextafter(time, -np.inf))
         state = np.zeros(stationary.shape[1:])
-        return Filtered(self, before, state, stationary, 0.0, np.empty((0, *state.shape)))
+        return FilteredProcess(self, before, state, stationary, 0.0, np.empty((0, *state.shape)))
 
-    def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
+    def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
         """What rows say of the future: one pass over them, equation (29), or (33b) where something is missing.
 
         Parameters
@@ -121,7 +121,7 @@ def rows_seen(values: Array) -> tuple[Indices, Mask]:
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class FilteredProcess:
     """A process that has seen rows: all that the future needs."""
 
     process: ModalProcess
@@ -132,7 +132,7 @@ class Filtered:
     # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
     unknown: Annotated[Array, axes("_unknown", "_states", "n_nodes")]
 
-    def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> Filtered:
+    def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
         """The same after more rows, exactly.
 
         Parameters
@@ -156,14 +156,16 @@ class Filtered:
         covariance = filtered.table.filtered[-1]
         return replace(self, time=float(times[seen[-1]]), state=states[-1], covariance=covariance, log_likelihood=value)
 
-    def one_by_one(self, times: Array, rows: Array, smallest_open: float) -> Iterator[tuple[int, Filtered, Array]]:
+    def one_by_one(
+        self, times: Array, rows: Array, smallest_open: float
+    ) -> Iterator[tuple[int, FilteredProcess, Array]]:
         """After each row that is there: its number, what is known by then, and the row with its mean filled in."""
         known = self
         for row in rows_seen(rows)[0].tolist():
             known, filled = known.given(float(times[row]), rows[row], smallest_open)
             yield row, known, filled
 
-    def given(self, time: float, row: Array, smallest_open: float) -> tuple[Filtered, Array]:
+    def given(self, time: float, row: Array, smallest_open: float) -> tuple[FilteredProcess, Array]:
         """After one row of which something is missing, or after such rows, and the row with its mean filled in: (33b).
 
         The states are ``m + W u + e``: ``e`` has a covariance by mode, as if all had been observed, and ``u`` is white
@@ -204,20 +206,20 @@ class Filtered:
         value = self.log_likelihood - 0.5 * value
         return replace(self, time=time, state=state, covariance=after, log_likelihood=value, unknown=unknown), filled
 
-    def forecast(self, times: Any) -> Forecast:
+    def forecast(self, times: Any) -> ProcessForecast:
         """What is known of rows at later times, in increasing order."""
         times = as_times(times, np.size(times))
         if not times.size or times[0] <= self.time:
             got = f"{times[0]}" if times.size else "none"
             raise ValueError(f"times must be later than the last row, at {self.time}; got {got}.")
-        return Forecast(self, times)
+        return ProcessForecast(self, times)
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class ProcessForecast:
     """Gaussian laws of rows at later times, noise included."""
 
-    known: Filtered
+    known: FilteredProcess
     times: Array  # (n_times,)
 
     @property
@@ -366,7 +368,7 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesNodes(Nodes):
+class ProcessNodeCovariance(NodeCovariance):
     """The modes of a process: their powers are in the rows."""
 
     process: ModalProcess
@@ -392,7 +394,7 @@ class SeriesNodes(Nodes):
 
 
 @dataclass(frozen=True, eq=False)
-class Completion:
+class ImputedProcess:
     """Rows with what is missing filled in, and what that may be wrong by."""
 
     mean: Array  # (n_steps, n_nodes): what was observed, and the mean of the rest
@@ -410,9 +412,9 @@ def complete(
     times: Any,
     values: Any,
     n_draws: int = 0,
-    before: Completion | None = None,
+    before: ImputedProcess | None = None,
     tolerance: float = 0.0,
-) -> Completion:
+) -> ImputedProcess:
     """Fill in what is missing by its mean given what was observed, noise included.
 
     Parameters
@@ -430,10 +432,12 @@ def complete(
     observed = ~np.isnan(values)
     first, others = (None, None) if before is None else before.solutions
     known = np.where(observed, values, 0.0)
-    covariance = Modal(InTime(times, process.components, process.powers, process.rates), SeriesNodes(process))
-    seen = Seen(covariance, known, observed.astype(float), tolerance=tolerance, always_iterates=True)
+    covariance = ModalCovariance(
+        TimeCovariance(times, process.components, process.powers, process.rates), ProcessNodeCovariance(process)
+    )
+    seen = PartialObservations(covariance, known, observed.astype(float), tolerance=tolerance, always_iterates=True)
     mean, solution = seen.filled(known, first, tolerance)
     if n_draws == 0:
-        return Completion(mean, np.empty((0, *mean.shape)), (solution, None))
+        return ImputedProcess(mean, np.empty((0, *mean.shape)), (solution, None))
     draws, solved = seen.draws(n_draws, np.random.default_rng(COMPLETION_SEED), others, tolerance)
-    return Completion(mean, draws / np.sqrt(n_draws), (solution, solved))
+    return ImputedProcess(mean, draws / np.sqrt(n_draws), (solution, solved))

@@ -18,7 +18,7 @@ from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.saved import Count, axes, ge, gt
 from spectralgp.scores import observed_mean
 from spectralgp.series import ModalProcess, SeriesFit, completed_in_turn, rolling
-from spectralgp.series.backtests import Scored
+from spectralgp.series.backtests import ScoredForecasts
 from spectralgp.series.mean import BLOCKS, TINY
 
 LAGS = 3  # last rows that errors are regressed on
@@ -42,7 +42,7 @@ NODE_PRIOR, COMMON_PRIOR = 20.0, 10.0  # rows that the common variance, and the 
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class EnsembleMember:
     """A model among several."""
 
     name: str
@@ -50,7 +50,7 @@ class Member:
     fit: SeriesFit | None = None  # on the graph
 
 
-def correlations_ahead(member: Member, steps: Array, values: Array, horizons: Indices) -> list[Array]:
+def correlations_ahead(member: EnsembleMember, steps: Array, values: Array, horizons: Indices) -> list[Array]:
     """Correlations of nodes that a member expects of its errors at horizons, after all rows as if they had no holes."""
     there = np.isfinite(values).any(axis=1)
     state = member.process.filtered(steps[there], np.zeros((int(there.sum()), values.shape[1])))
@@ -62,10 +62,10 @@ def correlations_ahead(member: Member, steps: Array, values: Array, horizons: In
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class Ensemble:
     """Members with their weights, the drift, and how errors spread; by horizon, where horizons are rows ahead."""
 
-    members: Annotated[tuple[Member, ...], ge(1)]
+    members: Annotated[tuple[EnsembleMember, ...], ge(1)]
     weights: Annotated[Array, axes("n_members")]  # in the mean
     spread: Count  # the member whose correlations of nodes are taken
     horizons: Annotated[Array, axes("n_horizons")]
@@ -132,7 +132,7 @@ def last_rows(values: Array, origins: Indices) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def completed(members: Sequence[Member], steps: Array, values: Array) -> Array:
+def completed(members: Sequence[EnsembleMember], steps: Array, values: Array) -> Array:
     """Rows with holes filled by their mean given what is there and rows before, by the graph if it can."""
     ordered = sorted(members, key=lambda one: one.process.basis is None)
     return completed_in_turn(ordered[0].process, steps, values)
@@ -142,18 +142,18 @@ def completed(members: Sequence[Member], steps: Array, values: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class AtHorizon:
+class HorizonScores:
     """What the blocks said at one horizon."""
 
     penalty: float | None  # of the drift, where it gained
     drift_gains: tuple[float, ...]  # squared error with drift over that without, by block
     factor: float  # by which squared errors were larger than variances said that were learnt before them; at least one
     densities: Array  # (n_members, n_shares), of all rows, for correlations of a member mixed with those of errors
-    scored: Scored | None
+    scored: ScoredForecasts | None
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class MemberScores:
     """Models that were tried on later rows, their weights, and their errors by horizon in units of nodes."""
 
     names: tuple[str, ...]
@@ -163,18 +163,18 @@ class Trials:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class BlockValidation:
     """What held-out blocks decided, for models that are then learnt from all rows."""
 
-    trials: Trials
+    trials: MemberScores
     weights: Array  # of the members that are kept
     spread: int  # the member whose correlations of nodes did best
     shares: Array  # (n_horizons,), of the errors' own correlations
-    by_horizon: tuple[AtHorizon, ...]
+    by_horizon: tuple[HorizonScores, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class _Forecasts:
+class _MemberForecasts:
     """Forecasts of all members at one horizon, and what came."""
 
     horizon: int
@@ -201,8 +201,8 @@ class _Forecasts:
 
 
 def forecasts_from(
-    members: Sequence[Member], steps: Array, values: Array, origins: Indices, horizons: Indices
-) -> list[_Forecasts]:
+    members: Sequence[EnsembleMember], steps: Array, values: Array, origins: Indices, horizons: Indices
+) -> list[_MemberForecasts]:
     """Forecasts of later rows, values with what each has for itself, from some: by horizon, in one pass per member."""
     beyond = int(horizons.max())
     later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])  # of which no row is there
@@ -212,7 +212,7 @@ def forecasts_from(
     for place, horizon in enumerate(horizons.tolist()):
         kept = origins + horizon < len(values)
         moments = ([one[kept, place] for one in parts] for parts in zip(*laws, strict=True))
-        found.append(_Forecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], *moments))
+        found.append(_MemberForecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], *moments))
     return found
 
 
@@ -230,8 +230,8 @@ def horizons_for(n_steps: int) -> Indices:
 
 
 def _forecasts(
-    members: Sequence[Member], steps: Array, values: Array, horizons: Indices, cut: int | None = None
-) -> list[_Forecasts]:
+    members: Sequence[EnsembleMember], steps: Array, values: Array, horizons: Indices, cut: int | None = None
+) -> list[_MemberForecasts]:
     """Forecasts from rows spread over all but the first, the last ones among them.
 
     Nodes that did not move up to a cut, or grew beyond the others after it, are not compared: their scale was unknown.
@@ -337,7 +337,7 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
 # --------------------------------------------------------------------------------------------------------- judging
 
 
-def judged(members: Sequence[Member], steps: Array, values: Array, with_drift: bool) -> Judged:
+def judged(members: Sequence[EnsembleMember], steps: Array, values: Array, with_drift: bool) -> BlockValidation:
     """Weights, drift and calibration by two later blocks, of models that were learnt before both of them."""
     n_nodes, cuts = values.shape[1], block_ends(values)
     horizons = horizons_for(int(np.isfinite(values).any(axis=1).sum()))
@@ -359,13 +359,13 @@ def judged(members: Sequence[Member], steps: Array, values: Array, with_drift: b
         spread = int(np.argmax(totals.max(axis=2).sum(axis=0)))
         shares = SHARES[np.argmax(totals[:, spread], axis=1)]
     table = np.sqrt([[float(observed_mean(one.ravel() ** 2, 0)) for one in own] for own in errors])
-    trials = Trials(tuple(one.name for one in members), weights, horizons, table)
-    return Judged(trials, weights, spread, shares, said)
+    trials = MemberScores(tuple(one.name for one in members), weights, horizons, table)
+    return BlockValidation(trials, weights, spread, shares, said)
 
 
 def _judged_at(
-    one: _Forecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
-) -> AtHorizon:
+    one: _MemberForecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
+) -> HorizonScores:
     """What the blocks say at one horizon, of whose members correlations are `expected`."""
     error, variance = one.errors(weights)
     blocks = [(before, after) for before, after in one.blocks(cuts) if before.sum() >= FEWEST_REGRESSED]
@@ -396,12 +396,14 @@ def _judged_at(
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
         n_free, ratio = sum(counts) / (2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
         factor = (n_free * ratio + COMMON_PRIOR) / (n_free + COMMON_PRIOR)
-    scored = Scored(*(np.concatenate(part) for part in zip(*pieces, strict=True))) if pieces else None
+    scored = ScoredForecasts(*(np.concatenate(part) for part in zip(*pieces, strict=True))) if pieces else None
     penalty = float(np.exp(np.mean(np.log(penalties)))) if has_drift else None
-    return AtHorizon(penalty, tuple(gains), factor, densities, scored)
+    return HorizonScores(penalty, tuple(gains), factor, densities, scored)
 
 
-def stacked(members: Sequence[Member], decided: Judged | None, steps: Array, values: Array) -> Stack:
+def stacked(
+    members: Sequence[EnsembleMember], decided: BlockValidation | None, steps: Array, values: Array
+) -> Ensemble:
     """Members that were learnt from all rows, as one forecast; the first of them alone where nothing was judged.
 
     `decided` has weights for these members, and none for others.
@@ -410,7 +412,7 @@ def stacked(members: Sequence[Member], decided: Judged | None, steps: Array, val
     no_drift, no_errors = np.empty((0, LAGS * n_nodes, n_nodes)), np.empty((0, n_nodes, n_nodes))
     if decided is None:
         only = np.eye(len(members))[0]
-        return Stack(
+        return Ensemble(
             tuple(members), only, 0, np.ones(1), no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
         )
     drifts: list[Array] = []
@@ -427,7 +429,7 @@ def stacked(members: Sequence[Member], decided: Judged | None, steps: Array, val
         inflated.append(larger)
         if np.any(decided.shares > 0):
             correlations.append(shown_correlations(error, variance))
-    return Stack(
+    return Ensemble(
         tuple(members),
         decided.weights,
         decided.spread,

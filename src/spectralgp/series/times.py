@@ -31,7 +31,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, eq=False)
-class Dates:
+class Moments:
     """Moments, with the zone of the clock that they were read from; None for a clock of its own."""
 
     stamps: Stamps
@@ -43,7 +43,7 @@ class Dates:
         return self.stamps + offsets(self.stamps, self.zone)
 
 
-Times = Array | Dates
+Times = Array | Moments
 
 
 def offsets(stamps: Stamps, zone: str | None) -> Stamps:
@@ -102,14 +102,14 @@ class Clock(ABC):
 
 
 @dataclass(frozen=True)
-class Numbers(Clock):
+class NumericClock(Clock):
     """Times that are numbers: rows that are counted, seconds, years."""
 
     start: float = 0.0
     step: Positive = 1.0
 
     def steps(self, times: Times) -> Array:
-        if isinstance(times, Dates):
+        if isinstance(times, Moments):
             raise TypeError("times must be numbers, as those at fit were; got dates. Pass numbers, or fit with dates.")
         return _whole((times - self.start) / self.step)
 
@@ -118,7 +118,7 @@ class Numbers(Clock):
 
 
 @dataclass(frozen=True)
-class Calendar(Clock):
+class CalendarClock(Clock):
     """Times that are dates.
 
     Steps are of time elapsed, of what the clock shows (days that are 23 hours long twice count alike), or months.
@@ -130,7 +130,7 @@ class Calendar(Clock):
     by: Ways
 
     def steps(self, times: Times) -> Array:
-        if not isinstance(times, Dates):
+        if not isinstance(times, Moments):
             raise TypeError("times must be dates, as those at fit were; got numbers. Pass dates, or a number of steps.")
         if (times.zone is None) != (self.zone is None):
             has, has_not = ("fit", "these") if times.zone is None else ("these", "fit")
@@ -138,10 +138,10 @@ class Calendar(Clock):
                 f"times must all have a time zone or none; got some at {has} and none at {has_not}. "
                 "Use tz_localize or tz_convert(None)."
             )
-        return _whole(_counted(Dates(times.stamps, self.zone), self.start, self.by) / self.step)
+        return _whole(_counted(Moments(times.stamps, self.zone), self.start, self.by) / self.step)
 
     def labels(self, steps: Array) -> NDArray[np.datetime64]:
-        start = Dates(np.array([self.start]), self.zone)
+        start = Moments(np.array([self.start]), self.zone)
         if self.by == "elapsed":
             stamps = self.start + np.round(steps * self.step).astype(np.int64)
         elif self.by == "clock":
@@ -160,7 +160,7 @@ class Calendar(Clock):
 
     def cycles(self, steps: Array) -> dict[str, Array]:
         stamps = self.labels(steps).astype(np.int64)
-        local = Dates(stamps, self.zone).local
+        local = Moments(stamps, self.zone).local
         passed = {name: local / length for name, length in NATURAL.items()}
         passed["week"] = (local + 3 * DAY) / NATURAL["week"]  # 1970 began on a Thursday
         passed["year"] = _passed(local, "Y")
@@ -189,11 +189,11 @@ def _passed(local: Stamps, unit: Literal["M", "Y"]) -> Array:
     return first.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
 
 
-def _counted(dates: Dates, start: int, by: Ways) -> Array:
+def _counted(dates: Moments, start: int, by: Ways) -> Array:
     """Time since the first row, in microseconds or months."""
     if by == "elapsed":
         return (dates.stamps - start).astype(float)
-    first = Dates(np.array([start]), dates.zone).local[0]
+    first = Moments(np.array([start]), dates.zone).local[0]
     if by == "clock":
         return (dates.local - first).astype(float)
     shift = DAY if by == "month ends" else 0
@@ -202,13 +202,13 @@ def _counted(dates: Dates, start: int, by: Ways) -> Array:
 
 def clock_of(times: Times) -> Clock:
     """The clock on which the gaps between rows, in the order of time, are most alike."""
-    if not isinstance(times, Dates):
+    if not isinstance(times, Moments):
         gaps = np.diff(np.sort(times))
-        return Numbers(float(times.min()), float(np.median(gaps)) if gaps.size else 1.0)
-    times = Dates(np.sort(times.stamps), times.zone)
+        return NumericClock(float(times.min()), float(np.median(gaps)) if gaps.size else 1.0)
+    times = Moments(np.sort(times.stamps), times.zone)
     start = int(times.stamps[0])
     if len(times.stamps) < 2:
-        return Calendar(start, float(DAY), times.zone, "elapsed")
+        return CalendarClock(start, float(DAY), times.zone, "elapsed")
     ways: list[Ways] = ["elapsed"] if times.zone is None else ["elapsed", "clock"]
     if np.median(np.diff(times.stamps)) > SHORTEST_MONTH:
         ways += ["months", "month ends"]
@@ -220,12 +220,12 @@ def clock_of(times: Times) -> Clock:
         if best is None or alike > best[0]:
             best = alike, step if by in ("elapsed", "clock") else float(np.round(step, 6)), by
     assert best is not None
-    return Calendar(start, best[1], times.zone, best[2])
+    return CalendarClock(start, best[1], times.zone, best[2])
 
 
 def shown(times: Times) -> tuple[str, ...]:
     """Times as people write them: dates by the local clock, or numbers."""
-    if isinstance(times, Dates):
+    if isinstance(times, Moments):
         return row_labels(times.local.astype("M8[us]"), len(times.stamps))
     return tuple(f"{time:.12g}" for time in times.tolist())
 
@@ -233,9 +233,9 @@ def shown(times: Times) -> tuple[str, ...]:
 def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
     """Steps as people write their times, or as rows where these are only counted."""
     labels = clock.labels(steps)
-    if isinstance(clock, Calendar):
-        return shown(Dates(labels.astype(np.int64), clock.zone))
-    return tuple(f"row {label}" if clock == Numbers() else label for label in shown(labels))
+    if isinstance(clock, CalendarClock):
+        return shown(Moments(labels.astype(np.int64), clock.zone))
+    return tuple(f"row {label}" if clock == NumericClock() else label for label in shown(labels))
 
 
 # ---------------------------------------------------------------------------------------------------------- reading
@@ -275,7 +275,7 @@ def as_times(given: Any, argument: str = "times") -> Times:
     return values.astype(float)
 
 
-def _from_objects(values: NDArray[Any], argument: str) -> Dates:
+def _from_objects(values: NDArray[Any], argument: str) -> Moments:
     zones = {str(one.tzinfo) for one in values.flat if getattr(one, "tzinfo", None) is not None}
     if len(zones) > 1:
         raise ValueError(f"{argument} must have one time zone; got {sorted(zones)[:2]}. Convert them to one.")
@@ -283,10 +283,10 @@ def _from_objects(values: NDArray[Any], argument: str) -> Dates:
     return _stamped(np.array(utc, dtype="M8[us]"), zones.pop() if zones else None, argument)
 
 
-def _stamped(values: NDArray[np.datetime64], zone: str | None, argument: str) -> Dates:
+def _stamped(values: NDArray[np.datetime64], zone: str | None, argument: str) -> Moments:
     if np.isnat(values).any():
         raise ValueError(f"{argument} must be dates in every row; got a missing one. Drop such rows.")
-    return Dates(values.astype(np.int64), zone)
+    return Moments(values.astype(np.int64), zone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +346,7 @@ def _date_column(given: Any) -> str | None:
 
 def order_of(times: Times, argument: str) -> Indices:
     """The order of rows by time, with a warning where they are in another; equal times are refused."""
-    numbers: Any = times.stamps if isinstance(times, Dates) else times
+    numbers: Any = times.stamps if isinstance(times, Moments) else times
     order = np.argsort(numbers, kind="stable")
     same = np.flatnonzero(np.diff(numbers[order]) <= 0)
     if same.size:

@@ -10,7 +10,7 @@ import oracle
 from spectralgp import Graph, Polynomial, Sqp, Task, learn
 from spectralgp.learning import Certificate, Outcome, sqp
 from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
-from spectralgp.learning.sqp import _climb, _quadratic_program, _Summit, judged, maximise, updated
+from spectralgp.learning.sqp import _climb, _KnownMaximum, _quadratic_program, judged, maximise, updated
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.kernels.base import Positivity
 from tolerances import EXACT
@@ -63,7 +63,7 @@ def test_an_update_is_that_of_powell(curvature):
 
 def test_an_ascent_that_is_higher_than_a_known_maximum_goes_on():
     """Else what it had reached by then would be taken for the highest maximum, and it is none."""
-    known = _Summit(np.zeros(2), 5.0, np.eye(2))
+    known = _KnownMaximum(np.zeros(2), 5.0, np.eye(2))
     near = np.array([0.1, 0.0])
     assert known.is_ahead(near, 4.99, 0.001)
     assert not known.is_ahead(near, 5.01, 0.001)
@@ -72,8 +72,8 @@ def test_an_ascent_that_is_higher_than_a_known_maximum_goes_on():
     # as near as a twentieth of a nat along its parabola, and no promise of more than that above it
     assert [known.is_ahead(np.array([0.0, far]), 4.99, 0.001) for far in (0.31, 0.32)] == [True, False]
     assert [known.is_ahead(near, 4.99, promised) for promised in (0.11, 0.13)] == [True, False]
-    assert _Summit(np.zeros(2), 0.0, 0.1 * np.eye(2)).is_ahead(np.array([1.0, 0.0]), 0.0, 0.1)
-    steep = _Summit(np.zeros(2), 5.0, np.diag([4.0, 1.0]))
+    assert _KnownMaximum(np.zeros(2), 0.0, 0.1 * np.eye(2)).is_ahead(np.array([1.0, 0.0]), 0.0, 0.1)
+    steep = _KnownMaximum(np.zeros(2), 5.0, np.diag([4.0, 1.0]))
     assert [steep.is_ahead(np.array([far, 0.0]), 4.99, 0.001) for far in (0.15, 0.165)] == [True, False]
 
 

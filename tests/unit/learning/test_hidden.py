@@ -20,7 +20,7 @@ from spectralgp.learning.families import learn_all
 from spectralgp.learning.fitting import MOST_FILLING
 from spectralgp.learning.hidden import HiddenEntries, hidden_like_holes
 from spectralgp.model.fields import stacking_weights
-from spectralgp.model.kernels import Standardised, WithResidual
+from spectralgp.model.kernels import StandardisedKernel, WithResidual
 from spectralgp.model.signals import read_signals
 from tolerances import MASKED
 
@@ -257,7 +257,7 @@ def test_steps_do_not_go_to_and_fro_between_few_draws_and_many():
     signals = signals + 2 * rng.standard_normal(n_nodes)
     signals += 0.05 * rng.standard_normal(signals.shape)
     signals[rng.random(signals.shape) < 0.5] = np.nan
-    task = Task(graph, Standardised.of(inputs, ("linear",)), inputs, read_signals(signals, "global", "node"))
+    task = Task(graph, StandardisedKernel.of(inputs, ("linear",)), inputs, read_signals(signals, "global", "node"))
     (fit,) = learn_all([task], [WithResidual.of(Polynomial(2), Polynomial(2))], Sqp().coarse())
     assert fit.converged
     assert fit.log_likelihood > 2_300

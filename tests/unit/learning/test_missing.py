@@ -26,10 +26,10 @@ from spectralgp import (
 )
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.expectations import CompletedHoles, LatentSignals
+from spectralgp.learning.expectations import LatentExpectation, MissingValueExpectation
 from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
-from spectralgp.model.fields import ObservedBy, Seen, seen_about
+from spectralgp.model.fields import ObservationModel, PartialObservations, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.likelihoods import NegativeBinomial, Poisson
@@ -84,7 +84,7 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
     """No small step from it gains more than the fit says that another would."""
     task, kernel = task_of(name, prior=None), Polynomial(2)
     fit = learn(task, kernel)
-    objective = objective_of(task, fit.model, CompletedHoles(task, None))
+    objective = objective_of(task, fit.model, MissingValueExpectation(task, None))
     x = objective.point(fit.model)
     best = log_marginal_likelihood(fit.model, INPUTS, task.signals.values)
     assert relative_error(fit.log_likelihood, best) < EXACT
@@ -123,7 +123,7 @@ def test_the_error_of_a_stochastic_evidence_is_stated():
     settings = {"noise_variance": 0.1, "prior": None, "spectrum": Chebyshev(n_probes="exact", n_moments=65)}
     task = task_of("50%", RBF(2.0, "fixed"), **settings)
     fit = learn(task, kernel)
-    value, error = CompletedHoles.of(task).log_likelihood(fit.model)
+    value, error = MissingValueExpectation.of(task).log_likelihood(fit.model)
     assert relative_error(fit.log_likelihood, value) < ITERATIVE
     assert relative_error(fit.probe_error, error) < ITERATIVE
     assert error > 0
@@ -224,15 +224,15 @@ def test_holes_are_completed_exactly_where_that_is_cheap(monkeypatch):
     task = task_of("30%")
     n_values, shape = task.signals.observed.size, task.signals.shape
     n_missing = n_values - task.signals.size
-    assert CompletedHoles.of(task).n_draws is None
-    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4  # more than eight are missing
-    assert CompletedHoles.of(task).missing_share == pytest.approx(n_missing / n_values)
+    assert MissingValueExpectation.of(task).n_draws is None
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4  # more than eight are missing
+    assert MissingValueExpectation.of(task).missing_share == pytest.approx(n_missing / n_values)
     limit = n_missing * n_values * sum(shape)
     monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", limit)
-    assert CompletedHoles.of(task).n_draws is None
+    assert MissingValueExpectation.of(task).n_draws is None
     monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", limit - 1)
-    assert CompletedHoles.of(task).n_draws == 8
-    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4
+    assert MissingValueExpectation.of(task).n_draws == 8
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4
     assert [expectations.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
 
 
@@ -240,10 +240,10 @@ def test_few_holes_are_completed_exactly_in_coarse_fits_too():
     signals = SIGNALS.copy()
     signals.flat[:8] = np.nan
     task = dataclasses.replace(task_of("30%"), signals=read_signals(signals))
-    assert CompletedHoles.of(task, is_coarse=True).n_draws is None
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws is None
     signals.flat[8] = np.nan
     task = dataclasses.replace(task, signals=read_signals(signals))
-    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4
 
 
 class Line:
@@ -365,15 +365,15 @@ def test_draws_grow_as_far_as_their_gradients_differ(size, n_draws, monkeypatch)
 
 def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypatch):
     """Of the mean by the square for each value; of draws as they are; each goes on from the last solutions."""
-    expectation, asked, told = CompletedHoles(task_of("30%"), 3), [], []
-    draws, about = Seen.draws, expectations.seen_about
+    expectation, asked, told = MissingValueExpectation(task_of("30%"), 3), [], []
+    draws, about = PartialObservations.draws, expectations.seen_about
 
     def recorded(self, n_draws, random_state, start, tolerance):
         asked.append((n_draws, None if start is None else len(start), tolerance))
         return draws(self, n_draws, random_state, start, tolerance)
 
     monkeypatch.setattr("spectralgp.model.fields.seen.MOST_DENSE", -1)
-    monkeypatch.setattr(Seen, "draws", recorded)
+    monkeypatch.setattr(PartialObservations, "draws", recorded)
     monkeypatch.setattr(expectations, "seen_about", lambda *given, **how: told.append(how) or about(*given, **how))
     monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 1e-9)
     for is_far in (True, False, True):
@@ -392,7 +392,7 @@ def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypa
 def test_one_draw_completes_signals_without_their_mean():
     """A prior draw, moved by what it misses of the values: on average the mean, about it the covariance."""
     task = task_of("30%")
-    expectation = CompletedHoles(task, 1)
+    expectation = MissingValueExpectation(task, 1)
     found = expectation.completed(TRUTH).signals
     seen = seen_about(0.0, TRUTH.covariance(TRUTH.rows(INPUTS)), task.signals)
     prior = seen.drawn(np.random.default_rng(0))
@@ -530,7 +530,7 @@ def latent_task(likelihood, **settings) -> Task:
     values[rng.random(values.shape) < 0.2] = np.nan
     task = Task.of(GRAPH, RBF(1.0), INPUTS[:5], SIGNALS[:5], **settings)
     ones = np.ones(values.shape)
-    observed_by = ObservedBy.of(likelihood, ones, ones[None], values, has_intercept=True)
+    observed_by = ObservationModel.of(likelihood, ones, ones[None], values, has_intercept=True)
     return dataclasses.replace(task, signals=read_signals(values), observed_by=observed_by)
 
 
@@ -557,7 +557,7 @@ class Hill(Line):
 @pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial()], ids=["poisson", "negative binomial"])
 def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelihood):
     """Equation (41); with the logarithm of a likelihood's own parameter beside the others."""
-    expectation = LatentSignals(latent_task(likelihood))
+    expectation = LatentExpectation(latent_task(likelihood))
     expectation.completed(dataclasses.replace(TRUTH, noise_variance=0.2))
     sites, before, slope = expectation.sites, np.array([0.3, -0.4]), np.array([5.0, -2.0])
     precision = np.array([[20.0, 3.0], [3.0, 7.0]])
@@ -587,7 +587,7 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
 
 
 def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
-    efforts, expectation = [], LatentSignals(latent_task(Poisson()))
+    efforts, expectation = [], LatentExpectation(latent_task(Poisson()))
     expectation.completed(TRUTH)
     found = expectation.sites
     monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or found)
@@ -597,7 +597,7 @@ def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
     expectation.completed(TRUTH)
     expectation.log_likelihood(TRUTH)
     assert efforts == [ROUGH, ROUGH, ROUGH, STEP, STEP, FINAL]
-    learns = LatentSignals(latent_task(NegativeBinomial()))
+    learns = LatentExpectation(latent_task(NegativeBinomial()))
     found = dataclasses.replace(
         found, observations=dataclasses.replace(found.observations, likelihood=NegativeBinomial(0.3))
     )
@@ -623,8 +623,8 @@ def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatc
         field_factors=np.full((1, 5, N_NODES), 7.0),
         deviations=lambda most, _: asked.append(most) or nothing,
     )
-    monkeypatch.setattr(LatentSignals, "_found", lambda *_: sites)
-    expectation = LatentSignals(latent_task(Poisson()))
+    monkeypatch.setattr(LatentExpectation, "_found", lambda *_: sites)
+    expectation = LatentExpectation(latent_task(Poisson()))
     expectation.completed(TRUTH)
     monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 11 + 1)
     expectation.completed(TRUTH)
@@ -632,7 +632,7 @@ def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatc
     expectation.completed(TRUTH)
     assert asked == [2**26 // (25 * N_NODES), 11, 8]
     assert expectation.tolerance_nats == 0.012
-    large = LatentSignals(latent_task(Poisson(), spectrum=Chebyshev()))
+    large = LatentExpectation(latent_task(Poisson(), spectrum=Chebyshev()))
     for _ in range(2):
         found = large.completed(TRUTH).signals
     tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))

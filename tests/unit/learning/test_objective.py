@@ -222,7 +222,7 @@ def test_the_prior_of_the_default_kernel_is_log_normal_in_its_length_and_varianc
     """Standard deviations of one in the squared length, of 2 in the linear term and of 3 in the levels."""
     graph_kernel, spectrum = bound(KERNELS["Polynomial(3)"].kernel, GRAPHS["random"])
     signals = np.random.default_rng(1).standard_normal((N_SIGNALS, 7))
-    kernel, shift = inputs.Standardised.of(INPUTS), np.array([0.2, -0.7, 1.1])
+    kernel, shift = inputs.StandardisedKernel.of(INPUTS), np.array([0.2, -0.7, 1.1])
     tasks = [Task.of(GRAPHS["random"], kernel, INPUTS, signals, None, prior) for prior in ("weak", None)]
     weak, none = (Objective(task, graph_kernel, spectrum) for task in tasks)
 

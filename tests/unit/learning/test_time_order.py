@@ -12,7 +12,7 @@ from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
 from spectralgp.model.fields import Changes
-from spectralgp.model.kernels import Independent, Unrelated
+from spectralgp.model.kernels import IndependentSignals, UnrelatedSignals
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -115,8 +115,8 @@ def test_later_signals_are_held_out_of_folds_in_time(n_signals, first):
 
 
 def test_unrelated_signals_are_independent_ones_with_inputs():
-    kernel, inputs, new = Unrelated(), X[:4], X[4:7]
-    plain = Independent().at(np.empty((4, 0)), np.empty((3, 0)))
+    kernel, inputs, new = UnrelatedSignals(), X[:4], X[4:7]
+    plain = IndependentSignals().at(np.empty((4, 0)), np.empty((3, 0)))
     for name in ("cross", "variances", "covariance"):
         assert np.array_equal(getattr(kernel.at(inputs, new), name), getattr(plain, name))
     assert np.array_equal(kernel.covariance(inputs), np.eye(4))

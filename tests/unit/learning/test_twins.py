@@ -19,7 +19,7 @@ from spectralgp.learning.candidates import (
 )
 from spectralgp.learning.weights import weights_by_error
 from spectralgp.model.fields import leave_one_out
-from spectralgp.model.kernels import Standardised
+from spectralgp.model.kernels import StandardisedKernel
 from spectralgp.model.signals import read_signals
 
 N_NODES = 24
@@ -40,7 +40,7 @@ def data(spread: float, seed: int = 0, n_signals: int = 40):
 
 
 def candidate_of(inputs, values):
-    task = Task(RING, Standardised.of(inputs), inputs, read_signals(values, "global", "global"))
+    task = Task(RING, StandardisedKernel.of(inputs), inputs, read_signals(values, "global", "global"))
     return Candidate(task, KERNEL, shrunk=True, name="a model")
 
 

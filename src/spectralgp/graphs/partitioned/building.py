@@ -31,7 +31,7 @@ from spectralgp.graphs.partitioned.folder import (
     OWNERS,
     PART,
     PLACES,
-    Head,
+    FolderHeader,
     checksum,
     file_names,
     numbered,
@@ -461,7 +461,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     names = file_names(build.n_partitions, has_names, has_coordinates)
     n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
     n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
-    head = Head(
+    head = FolderHeader(
         n_nodes=build.n_nodes,
         n_edges=n_entries // 2,
         n_partitions=build.n_partitions,

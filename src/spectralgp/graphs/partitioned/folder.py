@@ -83,7 +83,7 @@ def checksum(path: Path) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class FolderHeader:
     """What is known of a partitioned graph without reading a partition."""
 
     n_nodes: int
@@ -116,7 +116,7 @@ class Head:
                 raise ValueError(f"folder must hold files as they were built; got {folder / name} changed. {_AGAIN}")
 
 
-def read_head(folder: Path) -> Head:
+def read_head(folder: Path) -> FolderHeader:
     """Head of a folder, its fields checked; the files that it lists must be there and have their lengths."""
     import msgspec
 
@@ -139,7 +139,7 @@ def read_head(folder: Path) -> Head:
             "Use the version of spectralgp that wrote it, or build it again."
         )
     try:
-        head = msgspec.convert(found, Head)
+        head = msgspec.convert(found, FolderHeader)
         if len(head.sizes) != head.n_partitions or sum(head.sizes) != head.n_nodes:
             raise ValueError("sizes that do not add up to the nodes")
         if set(head.files) != set(file_names(head.n_partitions, head.has_names, head.has_coordinates)):
@@ -220,7 +220,7 @@ def read_owners(folder: str, content_hash: str) -> tuple[NDArray[np.int32], NDAr
 
 
 @lru_cache(maxsize=16)
-def _head_of(folder: str, content_hash: str) -> Head:
+def _head_of(folder: str, content_hash: str) -> FolderHeader:
     """Head of a folder that must still hold the graph of the hash."""
     head = read_head(Path(folder))
     if head.content_hash != content_hash:

@@ -21,7 +21,7 @@ from spectralgp.graphs.partitioned.building import BuildRequest
 from spectralgp.graphs.partitioned.folder import (
     COORDINATES,
     NAMES,
-    Head,
+    FolderHeader,
     Partition,
     read_array,
     read_head,
@@ -29,7 +29,7 @@ from spectralgp.graphs.partitioned.folder import (
 )
 from spectralgp.graphs.partitioned.rows import build_from_edges, build_from_graph, build_from_points
 from spectralgp.graphs.partitioned.sources import as_dask, complete, signals_of_table
-from spectralgp.graphs.points import Joining
+from spectralgp.graphs.points import PointJoin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +87,7 @@ class PartitionedGraph(GraphBase):
     cut: int = field(init=False)
     halo: float = field(init=False)
     partitioner: str = field(init=False)
-    _head: Head = field(init=False)
+    _head: FolderHeader = field(init=False)
     _cache: dict[Hashable, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -240,7 +240,7 @@ class PartitionedGraph(GraphBase):
             As in `from_graph`.
         """
         request = BuildRequest(folder, n_partitions, n_hops, overwrite, verbose)
-        joining = Joining(n_neighbors, radius, weights, bandwidth, symmetrize)
+        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize)
         build_from_points(points, joining, metric, names, request)
         return cls.open(folder)
 

@@ -1,8 +1,8 @@
 """What a worker computes of one partition: its rows of the Laplacian, steps, messages, and tasks between exchanges.
 
 Every task gets what it needs as arguments, finds its partition of the graph by itself, and returns arrays, so that it
-can run again elsewhere if its worker is lost. A `State` alone is changed in place: by the one task that takes it over,
-which leaves it empty.
+can run again elsewhere if its worker is lost. A `RecurrenceState` alone is changed in place: by the one task that takes
+it over, which leaves it empty.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _opened(key: TaskKey) -> LocalLaplacian:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RecurrenceState:
     """Where a recurrence stands in one partition."""
 
     blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
@@ -234,20 +234,20 @@ class State:
         # Dask decides by the bytes of its arrays what is cheap to move, and what to write to disk
         return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
 
-    def taken(self) -> State:
+    def taken(self) -> RecurrenceState:
         """The state for the one task that changes its blocks."""
         if not self.blocks:
             raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
         blocks = list(self.blocks)
         self.blocks.clear()
-        return State(blocks, self.carried)
+        return RecurrenceState(blocks, self.carried)
 
 
-class Program(ABC):
+class Recurrence(ABC):
     """What is done about each step of a three-term recurrence."""
 
     @abstractmethod
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
         """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
 
     def resume(self, blocks: list[Any]) -> list[Any]:
@@ -255,17 +255,17 @@ class Program(ABC):
         return blocks
 
     @abstractmethod
-    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
         """Put the next block in place of the one before, in the first rows; what is found by it."""
 
 
 def advance(
-    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Program
-) -> State:
+    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Recurrence
+) -> RecurrenceState:
     """Take steps from a state, or from own values, after an exchange; each uses up one of the `n_hops` rings."""
     local = laplacian(key)
     with few_threads(1):
-        if isinstance(state, State):
+        if isinstance(state, RecurrenceState):
             state = state.taken()
             local.receive(state.blocks, inbox, n_steps)
             state.blocks[:] = program.resume(state.blocks)
@@ -278,34 +278,34 @@ def advance(
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(Program):
+class Moments(Recurrence):
     """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
 
     gram: bool
     is_first: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
-        return State([block, -block])
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
+        return RecurrenceState([block, -block])
 
-    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
         # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
         share = 0.5 if self.is_first and number == 0 else 1.0
         return local.advance(share * scale, state.blocks[0], state.blocks[1], n_rows, self.gram)
 
 
 @dataclass(frozen=True, eq=False)
-class Probes(Program):
+class Probes(Recurrence):
     """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for several functions."""
 
     coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
     is_first: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
         carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
         self._add(local, block, carried, 0)
-        return State([block, -block], carried)
+        return RecurrenceState([block, -block], carried)
 
-    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> None:
         share = 0.5 if self.is_first and number == 0 else 1.0  # as for moments
         local.step(share * scale, state.blocks[0], state.blocks[1], n_rows)
         self._add(local, state.blocks[1], state.carried, number + self.is_first)
@@ -316,17 +316,17 @@ class Probes(Program):
 
 
 @dataclass(frozen=True, eq=False)
-class Clenshaw(Program):
+class Clenshaw(Recurrence):
     """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` is made of the columns."""
 
     coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
     is_last: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
         shape = (len(block), self.coefficients.shape[-1])
-        return State([local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block})
+        return RecurrenceState([local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block})
 
-    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> None:
         current, previous = (block[:n_rows] for block in state.blocks)
         is_half = self.is_last and number == len(self.coefficients) - 1
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
@@ -337,7 +337,7 @@ class Clenshaw(Program):
 
 
 @dataclass(frozen=True, eq=False)
-class Lanczos(Program):
+class Lanczos(Recurrence):
     """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
 
     Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
@@ -348,8 +348,8 @@ class Lanczos(Program):
     length: float = 0.5
     doubled: float = 0.0
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
-        return State([block, local.xp.zeros_like(block), local.xp.zeros_like(block)])
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
+        return RecurrenceState([block, local.xp.zeros_like(block), local.xp.zeros_like(block)])
 
     def resume(self, blocks: list[Any]) -> list[Any]:
         product, left, before = blocks
@@ -357,7 +357,7 @@ class Lanczos(Program):
         following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
         return [following, array_namespace(left).zeros_like(left), unit]
 
-    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
         local.step(scale, state.blocks[0], state.blocks[1], n_rows)
         own = [block[: local.n_own] for block in state.blocks]
         return np.array([ArrayOperator.column_products(own[0], other)[0] for other in own])
@@ -365,7 +365,7 @@ class Lanczos(Program):
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
     """What others need of a state, or of a block of own values, for `n_hops` steps; all of them if none are named."""
-    message = part.message if isinstance(part, State) else laplacian(key).message([part], n_hops)
+    message = part.message if isinstance(part, RecurrenceState) else laplacian(key).message([part], n_hops)
     if not others:
         return message
     rows = _rows_needed(key.folder, key.content_hash, key.number, others)
@@ -373,17 +373,17 @@ def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) ->
     return Message(message.values[:, rows], rows)
 
 
-def found_by(state: State) -> list[Any]:
+def found_by(state: RecurrenceState) -> list[Any]:
     """What a program found at each of the last steps."""
     return state.found
 
 
-def total_of(state: State) -> Any:
+def total_of(state: RecurrenceState) -> Any:
     """What probes add up to."""
     return state.carried["total"]
 
 
-def own_values(key: TaskKey, state: State) -> Any:
+def own_values(key: TaskKey, state: RecurrenceState) -> Any:
     """The current block at own nodes."""
     return state.blocks[0][: laplacian(key).n_own].copy()
 

@@ -327,7 +327,7 @@ class _Pass:
         self.operator, self.states, self.n_hops = operator, parts, n_hops
         self._inboxes = [operator.exchange(parts, n_hops)]
 
-    def advance(self, n_steps: int, program: local.Program) -> None:
+    def advance(self, n_steps: int, program: local.Recurrence) -> None:
         """Take steps of a program, and tell the neighbours."""
         operator = self.operator
         rows = zip(operator.keys, self.states, self._inboxes[-1], strict=True)

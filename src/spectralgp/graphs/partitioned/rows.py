@@ -24,8 +24,8 @@ from spectralgp._basics.progress import report
 from spectralgp.graphs import Graph
 from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
-from spectralgp.graphs.partitioned.sources import READING, Blocks, open_table
-from spectralgp.graphs.points import Joining, Plane, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
+from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table
+from spectralgp.graphs.points import Plane, PointJoin, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import (
     EdgeNodes,
     as_coordinates,
@@ -64,7 +64,7 @@ def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> N
 class EdgeTable:
     """Edges in blocks of sources, targets and weights, and the nodes they join."""
 
-    blocks: Blocks
+    blocks: RowBlocks
     nodes: EdgeNodes
 
     def read(self, number: int) -> tuple[Integers, Integers, Array]:
@@ -97,7 +97,7 @@ def build_from_edges(
             f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
         )
     columns = [name for name in EDGE if name in opened.columns]
-    blocks = Blocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    blocks = RowBlocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
     nodes = nodes_of_edges(blocks, names, n_nodes)
     table = EdgeTable(blocks, nodes)
     if coordinates is not None:
@@ -152,7 +152,7 @@ def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> An
 # ---------------------------------------------------------------------------------------------------------- from points
 
 
-def build_from_points(points: Any, joining: Joining, metric: str, names: Any, request: BuildRequest) -> None:
+def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, request: BuildRequest) -> None:
     """Build for `PartitionedGraph.from_points`."""
     is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
     kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
@@ -181,7 +181,7 @@ def build_from_points(points: Any, joining: Joining, metric: str, names: Any, re
         finish(build, joiner.rows, coordinates)
 
 
-def point_blocks(points: Any) -> Blocks:
+def point_blocks(points: Any) -> RowBlocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
         table = open_table(points, "points", (), "coordinates in its columns", "")
@@ -191,18 +191,18 @@ def point_blocks(points: Any) -> Blocks:
             block = table.read(number, columns)
             return as_points(np.column_stack([block[name] for name in columns]))
 
-        return Blocks(table.n_blocks, read, table.fingerprint)
+        return RowBlocks(table.n_blocks, read, table.fingerprint)
     if is_dask_array(points):
         lazy: Any = points
         whole = lazy.rechunk(dict.fromkeys(range(1, lazy.ndim), -1))
         token = require("dask", "dask", READING).base.tokenize(lazy)
-        return Blocks(whole.numblocks[0], lambda number: as_points(whole.blocks[number].compute()), token)
+        return RowBlocks(whole.numblocks[0], lambda number: as_points(whole.blocks[number].compute()), token)
     array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
     starts = range(0, len(array), ROWS_AT_ONCE)
-    return Blocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
+    return RowBlocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
 
 
-def _coordinates(build: BuildDirectory, blocks: Blocks) -> Array:
+def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
     """All points as one array: the given one, or one on disk into which blocks are copied."""
     if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
         return blocks.fingerprint
@@ -228,7 +228,7 @@ class Joiner:
 
     build: BuildDirectory
     kind: type[Plane] | type[Sphere]
-    joining: Joining
+    joining: PointJoin
 
     def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
         """Points of a partition, and boxes around those of each segment of the curve."""

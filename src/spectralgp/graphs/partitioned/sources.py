@@ -22,7 +22,7 @@ BYTES_PER_CHUNK = 2**26  # of signals
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class RowBlocks:
     """Rows in blocks, each read when it is asked for."""
 
     n_blocks: int
@@ -35,7 +35,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class BlockTable:
     """Blocks of a table: row groups of Parquet files, or parts of a Dask table."""
 
     columns: list[str]
@@ -47,7 +47,7 @@ class Table:
     sizes: Callable[[], Sequence[int]]  # numbers of rows of the blocks
 
 
-def open_table(table: Any, argument: str, index: Sequence[str], content: str, remedy: str) -> Table:
+def open_table(table: Any, argument: str, index: Sequence[str], content: str, remedy: str) -> BlockTable:
     """A Dask table, or Parquet files; columns named in `index` are read even where they are the index of the table."""
     if isinstance(table, str | os.PathLike):
         return _parquet_table(Path(table), argument, index)
@@ -59,11 +59,11 @@ def open_table(table: Any, argument: str, index: Sequence[str], content: str, re
     )
 
 
-def _dask_table(table: Any, index: Sequence[str]) -> Table:
+def _dask_table(table: Any, index: Sequence[str]) -> BlockTable:
     dask = require("dask", "dask", READING)
     if table.index.name in index:
         table = table.reset_index()
-    return Table(
+    return BlockTable(
         list(table.columns),
         table.npartitions,
         dask.base.tokenize(table),  # of its graph of tasks; without the same one the rows may be others
@@ -74,7 +74,7 @@ def _dask_table(table: Any, index: Sequence[str]) -> Table:
     )
 
 
-def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
+def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> BlockTable:
     """Row groups in the order of the files' names, in which part.2 is before part.10; only heads are read here."""
     paths = sorted(path.rglob("*.parquet"), key=_by_number) if path.is_dir() else [path]
     if not paths or not all(file.is_file() for file in paths):
@@ -96,7 +96,7 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
         reading = require("dask", "dask", READING).delayed(read)
         return [reading(number, columns) for number in range(len(groups))]
 
-    return Table(
+    return BlockTable(
         [name for name in schema.names if name not in hidden or name in index],
         len(groups),
         [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in paths],
@@ -170,7 +170,7 @@ def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence
     return signals if np.array_equal(places, np.arange(n_nodes)) else signals[:, places]
 
 
-def _signals_among(table: Table, node: str | None) -> dict[str, Any]:
+def _signals_among(table: BlockTable, node: str | None) -> dict[str, Any]:
     """Columns of signals, with their types."""
     if node is not None and node not in table.columns:
         raise ValueError(

@@ -1,11 +1,17 @@
 """One field: covariances of signals on a graph, seen through weights, and what is predicted given what was seen."""
 
-from spectralgp.model.fields.covariances import Covariance, Evidence, Modal, Series
-from spectralgp.model.fields.factors import Inputs, LowRank, Nodes, Rows, greedy_points
-from spectralgp.model.fields.field import Field, Predictive, stacking_weights
+from spectralgp.model.fields.covariances import Covariance, Evidence, ModalCovariance, QuadratureCovariance
+from spectralgp.model.fields.factors import (
+    InputCovariance,
+    LowRankCovariance,
+    NodeCovariance,
+    RowCovariance,
+    greedy_points,
+)
+from spectralgp.model.fields.field import Field, PredictiveDistribution, stacking_weights
 from spectralgp.model.fields.latent import LatentPosterior, condition_latent
 from spectralgp.model.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.model.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
+from spectralgp.model.fields.markov import TimeCovariance, TimeEvidence, are_in_time, rows_in_time
 from spectralgp.model.fields.posterior import (
     GraphGP,
     Mixture,
@@ -20,7 +26,7 @@ from spectralgp.model.fields.posterior import (
     log_marginal_likelihood,
     seen_about,
 )
-from spectralgp.model.fields.seen import Seen
+from spectralgp.model.fields.seen import PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage
-from spectralgp.model.fields.sites import EffectPrior, ObservedBy, Sites, find_sites
+from spectralgp.model.fields.sites import EffectPrior, ObservationModel, Sites, find_sites
 from spectralgp.model.fields.transformed import Changes, Logarithms, Transformation

@@ -12,7 +12,13 @@ import numpy as np
 
 from spectralgp._basics.arrays import on_host, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.model.fields.factors import Blocks, Inputs, Left, Nodes, Rows
+from spectralgp.model.fields.factors import (
+    BlockCovariance,
+    InputCovariance,
+    NodeCovariance,
+    PosteriorRows,
+    RowCovariance,
+)
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra import FilterBank, Filters, Modes, SpectralData
 
@@ -24,7 +30,7 @@ NO_COVARIANCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeaveOneOutErrors:
     """What signals that were left out one by one are predicted wrong by: equation (10).
 
     Where signals have scales, that of a signal left out is not known: its variances are those of a new signal.
@@ -38,10 +44,10 @@ class LeftOut:
     stretch: Array  # by which lengths are longer with the covariance of a new signal
 
 
-class Distribution(ABC):
+class SignalDistribution(ABC):
     """Covariance ``C`` of signals as they are observed, noise included, by what predictions ask of it."""
 
-    nodes: Nodes
+    nodes: NodeCovariance
     is_closed: ClassVar[bool] = True  # whether what was observed of its signals can be conditioned on as it is
     is_written_out: ClassVar[bool] = True  # whether single entries of it can be had
 
@@ -101,7 +107,7 @@ class Distribution(ABC):
         return errors.quadratics(factors), logs + 2 * self.basis.log_volume
 
 
-class Covariance(Distribution):
+class Covariance(SignalDistribution):
     """A covariance ``C`` that can be solved with, so that its signals can be conditioned on.
 
     Blocks of `load` are over the nodes, and add and multiply entry by entry.
@@ -185,7 +191,7 @@ class Covariance(Distribution):
         """Signals as such coordinates; read when they are used, where they are large."""
 
     @abstractmethod
-    def at(self, new: Any) -> tuple[Filters, Distribution]:
+    def at(self, new: Any) -> tuple[Filters, SignalDistribution]:
         """Filters from the coordinates of complete signals to their means at new inputs, and what is left there."""
 
     @abstractmethod
@@ -193,7 +199,9 @@ class Covariance(Distribution):
         """Covariance of these signals and, after them, of those at new inputs."""
 
     @abstractmethod
-    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+    def left_out(
+        self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
+    ) -> LeaveOneOutErrors:
         """Every signal predicted from the others, with coordinates given.
 
         With `shares` it is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
@@ -203,11 +211,11 @@ class Covariance(Distribution):
 
 
 @dataclass(frozen=True, eq=False)
-class Modal(Covariance):
+class ModalCovariance(Covariance):
     """``C = sum_j (b_j b_j^T) (x) (p_j K_j + r_j I)``: rows of any kind in a basis of the nodes that is known."""
 
-    rows: Rows
-    nodes: Nodes
+    rows: RowCovariance
+    nodes: NodeCovariance
 
     __getstate__ = without_caches
 
@@ -292,14 +300,16 @@ class Modal(Covariance):
     def read(self, signals: Signals) -> Array:
         return self.rows.load(self.basis.coefficients(signals))
 
-    def at(self, new: Any) -> tuple[Filters, Modal]:
+    def at(self, new: Any) -> tuple[Filters, ModalCovariance]:
         left = self.rows.at(new, self.nodes.powers)
-        return left, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
+        return left, ModalCovariance(BlockCovariance(left, self.basis.eigenvalues), self.nodes)
 
-    def joined(self, new: Any) -> Modal:
-        return Modal(self.rows.joined(new), self.nodes)
+    def joined(self, new: Any) -> ModalCovariance:
+        return ModalCovariance(self.rows.joined(new), self.nodes)
 
-    def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+    def left_out(
+        self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
+    ) -> LeaveOneOutErrors:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
         precisions, scales = rows.diagonal(*powers, inverse=True), signals.units.signal_scales
         if errors is None:
@@ -315,7 +325,7 @@ class Modal(Covariance):
             stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
         logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
         variances = partial(self.basis.diagonals, lambda _: 1 / precisions)
-        return LeftOut(values, errors, lengths, logs, variances, stretch)
+        return LeaveOneOutErrors(values, errors, lengths, logs, variances, stretch)
 
     def row_sums(self) -> Array:
         """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
@@ -352,11 +362,11 @@ class Modal(Covariance):
 
 
 @dataclass(frozen=True, eq=False)
-class Series(Covariance):
+class QuadratureCovariance(Covariance):
     """The covariance of signals with inputs on a quadrature, by Chebyshev series."""
 
-    rows: Inputs
-    nodes: Nodes
+    rows: InputCovariance
+    nodes: NodeCovariance
 
     is_written_out = False
     __getstate__ = without_caches
@@ -370,12 +380,12 @@ class Series(Covariance):
         """The smallest tolerance that a solve should be driven to."""
         return 3e-8 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
-    def repeated(self, n_sets: int) -> Series:
+    def repeated(self, n_sets: int) -> QuadratureCovariance:
         """Covariance of independent sets of such signals, one set after the other."""
         modes = self.rows.modes
         vectors = np.asarray(np.kron(np.eye(n_sets), modes.vectors), dtype=float)
         several = Modes(np.tile(modes.values, n_sets), vectors)
-        return self if n_sets == 1 else Series(Inputs(several), self.nodes)
+        return self if n_sets == 1 else QuadratureCovariance(InputCovariance(several), self.nodes)
 
     def load(self, values: Array) -> Any:
         return self.basis.load(values)
@@ -443,14 +453,16 @@ class Series(Covariance):
     def read(self, signals: Signals) -> Any:
         return self.basis.block(signals, self.rows.modes.vectors)
 
-    def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
+    def at(self, new: Any) -> tuple[Filters, QuadraturePosterior]:
         left = self.rows.at(new, self.nodes.powers)
-        return left, SeriesLeft(left, self.nodes, self, new)
+        return left, QuadraturePosterior(left, self.nodes, self, new)
 
-    def joined(self, new: Any) -> Series:
-        return Series(self.rows.joined(new), self.nodes)
+    def joined(self, new: Any) -> QuadratureCovariance:
+        return QuadratureCovariance(self.rows.joined(new), self.nodes)
 
-    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
+    def left_out(
+        self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
+    ) -> LeaveOneOutErrors:
         basis, vectors, squares = self.basis, self.rows.modes.vectors, np.square(self.rows.modes.vectors)
 
         def variances(eigenvalues: Array) -> Array:
@@ -467,19 +479,21 @@ class Series(Covariance):
         found = variances(basis.eigenvalues)
         lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
         diagonals = partial(basis.diagonals, variances)
-        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths)))
+        return LeaveOneOutErrors(
+            basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths))
+        )
 
     def variances_at(self, eigenvalues: Array) -> Array:
         return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesLeft(Distribution):
+class QuadraturePosterior(SignalDistribution):
     """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws."""
 
-    left: Left  # of the covariance that inputs explain
-    nodes: Nodes
-    known: Series  # the covariance of the known signals, for draws
+    left: PosteriorRows  # of the covariance that inputs explain
+    nodes: NodeCovariance
+    known: QuadratureCovariance  # the covariance of the known signals, for draws
     new: Any  # inputs
 
     is_closed = False
@@ -532,7 +546,7 @@ def rescaled(
 class Evidence:
     """Log marginal likelihood of signals, with its derivatives in everything the covariance is made of."""
 
-    rows: Inputs
+    rows: InputCovariance
     power: Array  # gamma, one per frequency
     own: Array  # eta + sigma^2
     data: SpectralData  # signals in both eigenbases, Z = U^T Y V, or their energies there

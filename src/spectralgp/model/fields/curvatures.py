@@ -14,10 +14,10 @@ from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.operators import lanczos
-from spectralgp.model.fields.covariances import Covariance, Series
-from spectralgp.model.fields.factors import Inputs, Nodes
-from spectralgp.model.fields.krylov import STEPS_BETWEEN, System, conjugate_gradients, gauss_quadrature
-from spectralgp.model.fields.seen import Weighted
+from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
+from spectralgp.model.fields.factors import InputCovariance, NodeCovariance
+from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
+from spectralgp.model.fields.seen import WeightedSystem
 from spectralgp.model.spectra import Quadrature, Spectrum
 
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
@@ -108,7 +108,11 @@ class LatentCovariance(ABC):
 
 def latent_of(covariance: Covariance) -> LatentCovariance:
     """The covariance of latent signals by modes, where they are known, or by probes."""
-    return InModes(covariance) if covariance.is_written_out else Probed(cast(Series, covariance))
+    return (
+        ModalLatentCovariance(covariance)
+        if covariance.is_written_out
+        else ProbedLatentCovariance(cast(QuadratureCovariance, covariance))
+    )
 
 
 def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
@@ -130,10 +134,10 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyNodes(Nodes):
+class NoisyNodeCovariance(NodeCovariance):
     """What nodes share, with more noise: that of the sites."""
 
-    nodes: Nodes
+    nodes: NodeCovariance
     noise_variance: float
 
     @property
@@ -154,7 +158,7 @@ class NoisyNodes(Nodes):
 
 
 @dataclass(frozen=True, eq=False)
-class InModes(LatentCovariance):
+class ModalLatentCovariance(LatentCovariance):
     """``A = (U (x) V) diag(D) (U (x) V)^T``."""
 
     covariance: Any
@@ -162,7 +166,7 @@ class InModes(LatentCovariance):
     @cached_property
     def inputs(self) -> Array:
         """``U``."""
-        return np.asarray(cast(Inputs, self.covariance.rows).modes.vectors)
+        return np.asarray(cast(InputCovariance, self.covariance.rows).modes.vectors)
 
     @cached_property
     def nodes(self) -> Array:
@@ -172,7 +176,7 @@ class InModes(LatentCovariance):
     @cached_property
     def at_modes(self) -> Array:
         """``D``, shape (n_signals, n_nodes)."""
-        return np.asarray(cast(Inputs, self.covariance.rows).variances(*self.covariance.powers))
+        return np.asarray(cast(InputCovariance, self.covariance.rows).variances(*self.covariance.powers))
 
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
@@ -199,11 +203,11 @@ class InModes(LatentCovariance):
             return found.reshape(rights.shape)
         seen, most = curvatures[curvatures > 0], MOST_SITE_NOISE * float(np.mean(self.at_modes))
         noise = min(1 / float(np.mean(seen)), most) if seen.size else most
-        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, noise))
-        return np.asarray(conjugate_gradients(Weighted(noisy, curvatures), rights, starts, tolerance))
+        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, noise))
+        return np.asarray(conjugate_gradients(WeightedSystem(noisy, curvatures), rights, starts, tolerance))
 
     def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, 0.0))
+        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, 0.0))
         return np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
 
     def _shrunk(self, curvature: float) -> Array:
@@ -252,10 +256,10 @@ class InModes(LatentCovariance):
 
 
 @dataclass(frozen=True, eq=False)
-class Probed(LatentCovariance):
+class ProbedLatentCovariance(LatentCovariance):
     """``A`` on a quadrature, where single modes are not known: probes of the graph know the diagonals."""
 
-    covariance: Series
+    covariance: QuadratureCovariance
 
     steps_between = STEPS_BETWEEN_PASSES
 
@@ -281,7 +285,7 @@ class Probed(LatentCovariance):
         seen, scale = weights > 0, np.sqrt(np.where(weights > 0, weights, 1.0))
         precision = 1 / (1 + weights * mean_variance[:, None])
         roots = loaded(np.sqrt(weights))
-        system = _ByRoots(several, n_sets, roots, loaded(precision), float(np.min(precision)))
+        system = _SymmetricSystem(several, n_sets, roots, loaded(precision), float(np.min(precision)))
         apart = np.where(seen, 0.0, rights)  # entries that have a slope and no curvature
         rest = loaded(np.where(seen, rights / scale, 0.0))
         if apart.any():
@@ -291,7 +295,7 @@ class Probed(LatentCovariance):
         return np.asarray(several.unload(roots * solution).reshape(rights.shape) + apart)
 
     def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        noisy = replace(self.covariance, nodes=NoisyNodes(self.covariance.nodes, 0.0))
+        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, 0.0))
         several = noisy.repeated(n_draws)
         return several.unload(several.draw_signal(random_state)).reshape(n_draws, *self.covariance.shape)
 
@@ -360,10 +364,10 @@ class Probed(LatentCovariance):
 
 
 @dataclass(frozen=True, eq=False)
-class _ByRoots(System):
+class _SymmetricSystem(LinearSystem):
     """``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean diagonal."""
 
-    several: Series  # the covariance of all sets, one after the other
+    several: QuadratureCovariance  # the covariance of all sets, one after the other
     n_sets: int
     roots: Any  # W^1/2, a block
     precision: Any  # of the preconditioner, a block

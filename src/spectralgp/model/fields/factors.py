@@ -30,7 +30,7 @@ NO_MATRIX = (
 )
 
 
-class Rows(ABC):
+class RowCovariance(ABC):
     """Processes over signals, one per mode of the nodes: ``C_j = p_j K_j + r_j I`` at mode j.
 
     ``p``, the power of what inputs explain, and ``r``, what each signal has for itself, are arrays of shape
@@ -71,11 +71,11 @@ class Rows(ABC):
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
-    def at(self, new: Any, powers: PowersOfEigenvalues) -> Left:
+    def at(self, new: Any, powers: PowersOfEigenvalues) -> PosteriorRows:
         """What complete signals say of those at new inputs, with ``p`` and ``r`` given as functions of eigenvalues."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
-    def joined(self, new: Any) -> Rows:
+    def joined(self, new: Any) -> RowCovariance:
         """These signals followed by those at new inputs."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
@@ -94,7 +94,7 @@ class Rows(ABC):
         return np.stack(columns, axis=-1).transpose(1, 0, 2)
 
 
-class Left(Filters):
+class PosteriorRows(Filters):
     """What complete signals say of those at new inputs, equation (8): their means, as filters, and what is left.
 
     The filters take the coordinates of the known signals.
@@ -110,7 +110,7 @@ class Left(Filters):
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs(Rows):
+class InputCovariance(RowCovariance):
     """One covariance ``K = U diag(kappa) U^T`` by inputs for all modes: ``D_ij = kappa_i p_j + r_j``, equation (12)."""
 
     modes: Modes
@@ -148,17 +148,17 @@ class Inputs(Rows):
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         return [Modes(values, self.modes.vectors) for values in weights.T @ (1 / self.variances(power, own)).T]
 
-    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, powers, new.cross @ self.modes.vectors)
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> PosteriorInputRows:
+        return PosteriorInputRows(self, new, powers, new.cross @ self.modes.vectors)
 
-    def joined(self, new: NewInputs) -> Inputs:
+    def joined(self, new: NewInputs) -> InputCovariance:
         known = (self.modes.vectors * self.modes.values) @ self.modes.vectors.T
         together = modes_of(np.block([[known, new.cross.T], [new.cross, new.covariance]]))
-        return Inputs(together.require_definite("the input covariance"))
+        return InputCovariance(together.require_definite("the input covariance"))
 
 
 @dataclass(frozen=True, eq=False)
-class LowRank(Rows):
+class LowRankCovariance(RowCovariance):
     """A covariance of many signals by the covariances of all inputs with a few, equation (34): averaged FITC.
 
     ``K = U diag(kappa) U^T + k I`` has few modes, and ``D_ij = (kappa_i + k) p_j + r_j``. Where ``U`` does not reach,
@@ -175,7 +175,7 @@ class LowRank(Rows):
     @classmethod
     def of(
         cls, kernel: InputKernel, inputs: Array, points: Indices, scales: Array | None = None, amplitude: float = 1.0
-    ) -> LowRank:
+    ) -> LowRankCovariance:
         """The covariance by points, of signals divided by `scales`, and with all but the level times an `amplitude`."""
         cross = kernel.with_amplitude(kernel.columns(inputs, points), amplitude)
         variances = kernel.with_amplitude(kernel.variances(inputs), amplitude)
@@ -241,10 +241,10 @@ class LowRank(Rows):
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         raise ValueError(NO_MATRIX.format(argument="by must be 'signal' or 'entry'"))
 
-    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, powers, new.cross[:, self.points] @ self.from_points)
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> PosteriorInputRows:
+        return PosteriorInputRows(self, new, powers, new.cross[:, self.points] @ self.from_points)
 
-    def joined(self, new: Any) -> Rows:
+    def joined(self, new: Any) -> RowCovariance:
         raise ValueError(NO_MATRIX.format(argument="observed must be None"))
 
 
@@ -265,10 +265,10 @@ def greedy_points(kernel: InputKernel, inputs: Array, rank: int) -> Indices:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOfInputs(Left):
+class PosteriorInputRows(PosteriorRows):
     """Equation (8) in the eigenbasis of the inputs."""
 
-    rows: Inputs | LowRank  # of the known signals
+    rows: InputCovariance | LowRankCovariance  # of the known signals
     new: NewInputs
     powers: PowersOfEigenvalues
     weights: Array  # W^T, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)
@@ -307,13 +307,13 @@ class LeftOfInputs(Left):
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks(Rows):
+class BlockCovariance(RowCovariance):
     """A covariance of its own at every mode, ``S_j + r_j I``: what complete signals leave at new inputs.
 
     ``S_j`` has the power of the mode in it, so that `power` is ignored. Coordinates are the signals themselves.
     """
 
-    left: Left
+    left: PosteriorRows
     eigenvalues: Array  # one per mode
 
     @cached_property
@@ -354,7 +354,7 @@ class Blocks(Rows):
         return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)
 
 
-class Nodes(ABC):
+class NodeCovariance(ABC):
     """Covariances of nodes, ``G`` of what inputs explain and ``H`` of the rest, diagonal in one basis.
 
     ``H`` has the noise in it. Powers are functions of the basis's eigenvalues.
@@ -377,7 +377,7 @@ class Nodes(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class GraphNodes(Nodes):
+class GraphNodeCovariance(NodeCovariance):
     """The graph's model: filters on its spectrum, and white noise."""
 
     basis: Spectrum  # of the kernel
@@ -407,7 +407,7 @@ class GraphNodes(Nodes):
 
 
 @dataclass(frozen=True, eq=False)
-class ShrunkNodes(Nodes):
+class ShrunkNodeCovariance(NodeCovariance):
     """The graph's model with the covariance ``R`` between its frequencies that signals showed: equations (14), (15).
 
     ``G = V D_a R D_a V^T`` and ``H = V D_h R D_h V^T`` with the graph's standard deviations ``a`` and ``h`` times the
@@ -415,7 +415,7 @@ class ShrunkNodes(Nodes):
     the graph's as is white in ``H``.
     """
 
-    graph: GraphNodes
+    graph: GraphNodeCovariance
     shrinkage: Shrinkage
     basis: ExactSpectrum  # B
     power: Array  # the diagonal of G in it
@@ -424,7 +424,7 @@ class ShrunkNodes(Nodes):
     __getstate__ = without_caches
 
     @classmethod
-    def of(cls, graph: GraphNodes, shrinkage: Shrinkage) -> ShrunkNodes:
+    def of(cls, graph: GraphNodeCovariance, shrinkage: Shrinkage) -> ShrunkNodeCovariance:
         """The basis by one eigendecomposition."""
         profile = shrinkage.profile
         vectors = graph.basis.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")

@@ -18,8 +18,8 @@ from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
-from spectralgp.model.fields.covariances import Covariance, Distribution, Modal, rescaled
-from spectralgp.model.fields.seen import EntryPosterior, Seen
+from spectralgp.model.fields.covariances import Covariance, ModalCovariance, SignalDistribution, rescaled
+from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.likelihoods.base import quantile_of
 from spectralgp.model.signals import Units
@@ -31,7 +31,7 @@ MOST_WEIGHED = 1_000  # values by whose joint density weights of models change: 
 MOST_RESCALED = 2_000  # values of signals known in part whose joint covariance is written out for draws with tails
 
 
-class Predictive(ABC):
+class PredictiveDistribution(ABC):
     """What is predicted of signals, in the units that the training signals came in.
 
     Second moments are of the signals without noise unless ``include_noise`` is set.
@@ -98,7 +98,7 @@ class Predictive(ABC):
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
 
-    def seen_with(self, observed_by: Any) -> Predictive:
+    def seen_with(self, observed_by: Any) -> PredictiveDistribution:
         """The law of values that are observed in a given way; of signals as they are there is but one."""
         return self
 
@@ -129,18 +129,18 @@ class Predictive(ABC):
         return quantile_of(self.distribution, probability, centre, reach, self.is_discrete)
 
     @abstractmethod
-    def given(self, observed: Any) -> Predictive:
+    def given(self, observed: Any) -> PredictiveDistribution:
         """The law given what was observed of the signals, NaN where nothing was; given nothing it is the same."""
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class SharedLevels:
     """What values say of levels ``l ~ N(0, V)`` that signals have in common: equation (23d).
 
     With columns ``B``, the entries of each node or of all, ``l | y ~ N(P^-1 B^T Q y, P^-1)``, ``P = V^-1 + B^T Q B``.
     """
 
-    seen: Seen
+    seen: PartialObservations
     columns: Array  # B, shape (n_levels, n_signals, n_nodes)
     variances: Array  # of the levels beforehand
 
@@ -202,14 +202,16 @@ class Levels:
 
 
 @dataclass(frozen=True, eq=False)
-class Field(Predictive):
+class Field(PredictiveDistribution):
     """Signals with a mean and a covariance, of which some values may have been observed.
 
     A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (17) and (18). Levels
     of nodes that training signals never showed are normal, and learnt from values that are observed there.
     """
 
-    covariance: Distribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
+    covariance: (
+        SignalDistribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
+    )
     centred: Callable[[], Any]  # gives `centre`; on a large graph it takes a pass, which densities may do without
     units: Units
     freedom: float = np.inf  # degrees of freedom of a signal
@@ -237,7 +239,7 @@ class Field(Predictive):
         scaled = self.units.apply(observed) - self._centre_values[self._rows]
         values[self._rows] = np.where(new, scaled, values[self._rows])
         weights[self._rows] = np.where(new, 1.0, weights[self._rows])
-        return replace(self, seen=Seen(cast(Covariance, self.covariance), values, weights))
+        return replace(self, seen=PartialObservations(cast(Covariance, self.covariance), values, weights))
 
     @cached_property
     def _joint(self) -> Field:
@@ -245,9 +247,9 @@ class Field(Predictive):
         return self if self.joint is None else self.joint()
 
     @property
-    def _weighted(self) -> Seen:
+    def _weighted(self) -> PartialObservations:
         """What was observed, with a weight per entry."""
-        return cast(Seen, self.seen)
+        return cast(PartialObservations, self.seen)
 
     @property
     def _n_nodes(self) -> int:
@@ -267,7 +269,7 @@ class Field(Predictive):
         return np.asarray(on_host(self.covariance.basis.unload(self.centre)))
 
     @cached_property
-    def _levels(self) -> Levels | None:
+    def _levels(self) -> SharedLevels | None:
         """What was learnt of levels that were not known, where values were observed at their nodes."""
         variances = self.units.offset_variance
         if self.seen is None or variances is None:
@@ -276,7 +278,7 @@ class Field(Predictive):
         nodes = np.flatnonzero((variances > 0) & seen.observed.any(axis=0))
         own = np.equal.outer(nodes, np.arange(self._n_nodes))[:, None].astype(float)
         columns = np.broadcast_to(own, (nodes.size, *seen.weights.shape))
-        return Levels(seen, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
+        return SharedLevels(seen, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
 
     @cached_property
     def _level_variances(self) -> Array | None:
@@ -287,7 +289,7 @@ class Field(Predictive):
         return None if variances is None or not variances.any() else variances
 
     def _lengths(self, rows: Indices) -> tuple[Array, Array, Array]:
-        """Of what was observed of signals, each given all others: `Seen.lengths`, about levels that are not known."""
+        """`PartialObservations.lengths` of the observed values of signals, about levels that are not known."""
         seen, levels = self._weighted, self._levels
         return seen.lengths(rows) if levels is None else seen.lengths(rows, levels.solution, levels.less)
 
@@ -460,7 +462,9 @@ class Field(Predictive):
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """Drawn signals and noise, with what signals before it leave open of each scaled: equation (18)."""
         if self.seen is None and self.mean_deviations is None:
-            return cast(Modal, self.covariance).rescaled(signal, noise, scales)  # tails are learnt where it is one
+            return cast(ModalCovariance, self.covariance).rescaled(
+                signal, noise, scales
+            )  # tails are learnt where it is one
         if self.n_signals == 1 or signal.size > MOST_RESCALED:  # then it takes from the covariance between signals
             return signal * scales, noise * scales
         factor = self._joint_factor
@@ -583,22 +587,22 @@ class Field(Predictive):
 
 
 @dataclass(frozen=True, eq=False)
-class MixedField(Predictive):
+class MixtureField(PredictiveDistribution):
     """Mixture of fields, one per model; those of weight zero are not asked.
 
     Observed values change weights of draws from a posterior of hyperparameters, and no others.
     """
 
     weights: Array  # add up to one
-    fields: tuple[Predictive, ...]
+    fields: tuple[PredictiveDistribution, ...]
     is_averaged: bool = False  # whether weights are posterior probabilities of hyperparameters
 
-    def _average(self, ask: Callable[[Predictive], Any]) -> Any:
+    def _average(self, ask: Callable[[PredictiveDistribution], Any]) -> Any:
         """Weighted sum of what the models answer."""
         return sum(weight * ask(part) for weight, part in self._parts)
 
     @cached_property
-    def _parts(self) -> list[tuple[float, Predictive]]:
+    def _parts(self) -> list[tuple[float, PredictiveDistribution]]:
         return [(float(weight), part) for weight, part in zip(self.weights, self.fields, strict=True) if weight > 0]
 
     @cached_property
@@ -613,7 +617,7 @@ class MixedField(Predictive):
         return np.asarray(self._average(lambda part: part.values_variance() + (part.values - self.values) ** 2))
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        def around_mean(part: Predictive) -> Any:
+        def around_mean(part: PredictiveDistribution) -> Any:
             apart = part.mean - self.mean
             apart = apart if nodes is None else on_host(take(apart, nodes, axis=1))
             return part.variance(include_noise, nodes) + apart**2
@@ -631,10 +635,10 @@ class MixedField(Predictive):
     def joint_covariance(self, include_noise: bool = False) -> Array:
         return self._about_mean(lambda part: part.joint_covariance(include_noise), "na,mb->namb")
 
-    def _about_mean(self, ask: Callable[[Predictive], Array], axes: str) -> Array:
+    def _about_mean(self, ask: Callable[[PredictiveDistribution], Array], axes: str) -> Array:
         """Covariances of the models and of their means."""
 
-        def moment(part: Predictive) -> Array:
+        def moment(part: PredictiveDistribution) -> Array:
             apart = part.mean - self.mean
             return ask(part) + np.einsum(axes, apart, apart)
 
@@ -655,7 +659,7 @@ class MixedField(Predictive):
         parts = [np.log(weight) + part.value_log_densities(signals, nodes) for weight, part in self._parts]
         return np.asarray(logsumexp(parts, axis=0))
 
-    def given(self, observed: Any) -> MixedField:
+    def given(self, observed: Any) -> MixtureField:
         fields = tuple(part.given(observed) for part in self.fields)
         return replace(self, weights=self.weights_given(observed), fields=fields)
 
@@ -682,7 +686,7 @@ class MixedField(Predictive):
         weights = self.weights[self.weights > 0]
         return None if found[0] is None else np.tensordot(weights, np.stack(found), axes=1)
 
-    def seen_with(self, observed_by: Any) -> MixedField:
+    def seen_with(self, observed_by: Any) -> MixtureField:
         return replace(self, fields=tuple(part.seen_with(observed_by) for part in self.fields))
 
 

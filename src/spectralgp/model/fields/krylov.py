@@ -19,7 +19,7 @@ BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this s
 TINY = 1e-300
 
 
-class System(ABC):
+class LinearSystem(ABC):
     """A preconditioned system for blocks, positive definite in an inner product of its own.
 
     Blocks ``x`` go with their images ``J x``: the inner product of ``x`` and ``y`` is the sum of ``J x`` times ``y``.
@@ -48,7 +48,7 @@ class System(ABC):
         return block * factors
 
 
-def conjugate_gradients(system: System, rest: Any, start: Any, tolerance: float) -> Any:
+def conjugate_gradients(system: LinearSystem, rest: Any, start: Any, tolerance: float) -> Any:
     """Solve a system for blocks, until the energy of the error is at most the square of `tolerance` of all.
 
     That energy is bounded by the Gauss-Radau rule with a node at the smallest eigenvalue, of which a recurrence of

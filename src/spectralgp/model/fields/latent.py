@@ -12,13 +12,20 @@ import numpy as np
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp.graphs import Graph
-from spectralgp.model.fields.covariances import Modal
+from spectralgp.model.fields.covariances import ModalCovariance
 from spectralgp.model.fields.curvatures import LEAST_CAVITY
-from spectralgp.model.fields.factors import Blocks, GraphNodes, Inputs, LeftOfInputs
-from spectralgp.model.fields.field import Field, Predictive, as_observed
+from spectralgp.model.fields.factors import BlockCovariance, GraphNodeCovariance, InputCovariance, PosteriorInputRows
+from spectralgp.model.fields.field import Field, PredictiveDistribution, as_observed
 from spectralgp.model.fields.posterior import GraphGP, SinglePosterior
 from spectralgp.model.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
-from spectralgp.model.fields.sites import MOST_WRITTEN_OUT, NO_ENTRIES, TOO_MANY_JOINT, ObservedBy, Sites, find_sites
+from spectralgp.model.fields.sites import (
+    MOST_WRITTEN_OUT,
+    NO_ENTRIES,
+    TOO_MANY_JOINT,
+    ObservationModel,
+    Sites,
+    find_sites,
+)
 from spectralgp.model.kernels import Identity, NewInputs
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import Signals, Units, expected_signals
@@ -31,16 +38,16 @@ NO_COVARIANCE = (
 
 
 @cache
-def _one_node() -> GraphNodes:
+def _one_node() -> GraphNodeCovariance:
     """Nodes of signals with one value each, which have no noise beside what their covariance says."""
-    return GraphNodes(decompose(Graph.edgeless(1)), Identity(), 0.0)
+    return GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
 
 
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
     own = np.isfinite(values)
-    alone = Modal(Inputs(modes_of(covariance[np.ix_(own, own)])), _one_node())
-    known = ObservedBy(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
+    alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), _one_node())
+    known = ObservationModel(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
     observations = replace(known.observations(values[own][:, None]), offset=mean[own][:, None])
     return find_sites(alone, observations).log_bound()[0]
 
@@ -49,20 +56,20 @@ def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, v
 
 
 @dataclass(frozen=True, eq=False)
-class ValueField(Predictive):
+class ValueField(PredictiveDistribution):
     """Values that a likelihood observes of latent signals; `beside` are exposures or trials.
 
     Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
     """
 
     law: Callable[[Array], Field]  # of the latent signals, by the columns of fixed effects
-    observed_by: ObservedBy  # of the values that are predicted
+    observed_by: ObservationModel  # of the values that are predicted
     known: Array  # values that were observed of these signals, NaN elsewhere
-    further: Callable[[Array, ObservedBy], Sites]  # sites given further values of these signals, among others
+    further: Callable[[Array, ObservationModel], Sites]  # sites given further values of these signals, among others
     rows: Indices  # numbers of these signals among those of the sites
 
     @classmethod
-    def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservedBy, known: Array) -> ValueField:
+    def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservationModel, known: Array) -> ValueField:
         """Values of some of the signals that sites are of."""
         centre = partial(sites.covariance.basis.zeros, len(sites.mean))
         latent = Field(sites.covariance, centre, Units(), seen=sites, shown=rows)
@@ -183,7 +190,7 @@ class ValueField(Predictive):
         known = np.where(np.isfinite(values), values, self.known)
         return ValueField.of_rows(self.further(values, self.observed_by), self.rows, self.observed_by, known)
 
-    def seen_with(self, observed_by: ObservedBy) -> ValueField:
+    def seen_with(self, observed_by: ObservationModel) -> ValueField:
         """The field with other exposures or trials and, before anything is observed, other columns of fixed effects."""
         own = replace(self.observed_by, beside=observed_by.beside, columns=observed_by.columns)
         return replace(self, observed_by=own)
@@ -200,7 +207,7 @@ class LatentPosterior(SinglePosterior):
     `ValueField.seen_with` says otherwise.
     """
 
-    observed_by: ObservedBy = field(kw_only=True)
+    observed_by: ObservationModel = field(kw_only=True)
 
     @property
     def sites(self) -> Sites:
@@ -236,10 +243,10 @@ class LatentPosterior(SinglePosterior):
         reach, left = covariance.at(new)
         centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
         if covariance.is_written_out and sites.root is None:
-            assert isinstance(reach, LeftOfInputs)
+            assert isinstance(reach, PosteriorInputRows)
             gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
             wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
-            left = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
+            left = ModalCovariance(BlockCovariance(wider, basis.eigenvalues), covariance.nodes)
         fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
         return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, new, reach, columns))
 
@@ -257,7 +264,7 @@ class LatentPosterior(SinglePosterior):
         reached = reached.reshape(len(together), *columns.shape[1:])
         return [*sites.factors_of(columns - reached[: len(columns)]), *reached[len(columns) :]]
 
-    def _joined(self, new: NewInputs, values: Array, observed_by: ObservedBy) -> Sites:
+    def _joined(self, new: NewInputs, values: Array, observed_by: ObservationModel) -> Sites:
         """Sites of the training signals followed by those at new inputs, given values of these."""
         together = self.observed_by.followed_by(observed_by)
         observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
@@ -292,7 +299,7 @@ class LatentPosterior(SinglePosterior):
         return mean, variance, logs
 
 
-def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
+def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservationModel) -> LatentPosterior:
     """Condition a prior of latent signals on values that a likelihood observes of them."""
     likelihood = prior.likelihood or observed_by.likelihood
     observations = observed_by.observations(signals.as_observed, likelihood)

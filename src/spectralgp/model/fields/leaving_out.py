@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
-from spectralgp.model.fields.covariances import Modal
+from spectralgp.model.fields.covariances import ModalCovariance
 from spectralgp.model.fields.latent import LatentPosterior
 from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
 from spectralgp.model.fields.shrinkage import t_log_density
@@ -193,7 +193,7 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     covariance, observed = posterior.covariance, seen.observed
     missed = np.where(observed, seen.solution / seen.precisions, 0.0)
     if posterior.seen is None and posterior.signals.centred_by == "node" and len(missed) > 1:
-        assert isinstance(covariance, Modal)
+        assert isinstance(covariance, ModalCovariance)
         missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
     variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)

@@ -10,10 +10,19 @@ import numpy as np
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.model.fields.factors import Left, PowersOfEigenvalues, Rows
+from spectralgp.model.fields.factors import PosteriorRows, PowersOfEigenvalues, RowCovariance
 from spectralgp.model.kernels import NewInputs
 from spectralgp.model.kernels.inputs import MaternTerm
-from spectralgp.model.statespace import Component, Filter, Matern, Slopes, StateSpace, Timeline, evaluate, information
+from spectralgp.model.statespace import (
+    Component,
+    Filter,
+    MaternComponent,
+    ProcessGradient,
+    StateSpace,
+    Timeline,
+    evaluate,
+    information,
+)
 
 FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
 LEAST_OWN = 1e-10  # of the power, what each signal has for itself in draws: less is lost in rounding
@@ -22,7 +31,7 @@ MOST_POINTS = 256  # new inputs whose variances are found at a time
 
 
 @dataclass(frozen=True, eq=False)
-class InTime(Rows):
+class TimeCovariance(RowCovariance):
     """``K_j`` is a sum of components over times: solved with by the filters of equations (29) to (31).
 
     Coordinates are the signals in the order of time, in which filters run.
@@ -68,7 +77,7 @@ class InTime(Rows):
             self._filters[key] = Filter.of(space, self.timeline, keeps_covariances=True)
         return self._filters[key]
 
-    def at_terms(self, terms: Sequence[MaternTerm]) -> InTime:
+    def at_terms(self, terms: Sequence[MaternTerm]) -> TimeCovariance:
         """The same signals under other Matern kernels."""
         other = rows_in_time(self.moments, terms)
         other.__dict__["timeline"] = self.timeline  # which does not depend on them
@@ -105,19 +114,19 @@ class InTime(Rows):
             return self.unload(self.filter(power, own).inverse_diagonal())
         return np.broadcast_to(power * self.shares.sum(axis=0) + own, (self.n_signals, power.size)).copy()
 
-    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftInTime:
-        return LeftInTime(self, new, powers)
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> PosteriorTimeRows:
+        return PosteriorTimeRows(self, new, powers)
 
-    def joined(self, new: NewInputs) -> InTime:
+    def joined(self, new: NewInputs) -> TimeCovariance:
         assert new.inputs is not None  # times are features
         return replace(self, moments=np.concatenate([self.moments, new.inputs[:, 0]]))
 
 
 @dataclass(frozen=True, eq=False)
-class LeftInTime(Left):
+class PosteriorTimeRows(PosteriorRows):
     """Forecasts, and what is between known signals."""
 
-    known: InTime
+    known: TimeCovariance
     new: NewInputs
     powers: PowersOfEigenvalues
 
@@ -156,20 +165,22 @@ def are_in_time(inputs: Array, scales: Array | None) -> bool:
     return len(inputs) >= FEWEST_IN_TIME and scales is None
 
 
-def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> InTime:
+def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> TimeCovariance:
     """Rows of a sum of Matern kernels of one column."""
     shares, rates = np.array([[term.variance, term.rate] for term in terms]).T
-    return InTime(moments, tuple(Matern(term.smoothness) for term in terms), shares[:, None], rates[:, None])
+    return TimeCovariance(
+        moments, tuple(MaternComponent(term.smoothness) for term in terms), shares[:, None], rates[:, None]
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class EvidenceInTime:
+class TimeEvidence:
     """Log marginal likelihood of signals that follow one another, with its derivatives: equation (30).
 
     Coefficients are those of the signals in the order of time, and of what they may deviate by where they have holes.
     """
 
-    rows: InTime
+    rows: TimeCovariance
     terms: Sequence[MaternTerm]  # that the rows are made of
     power: Array  # gamma, one per frequency
     own: Array  # eta + sigma^2
@@ -180,7 +191,7 @@ class EvidenceInTime:
         return self.rows.filter(self.power, self.own).space
 
     @cached_property
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> ProcessGradient:
         return evaluate(self._space, self.rows.timeline, self.coefficients)
 
     @cached_property

@@ -14,11 +14,18 @@ from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
-from spectralgp.model.fields.covariances import Covariance, LeftOut, Modal, Series
-from spectralgp.model.fields.factors import GraphNodes, Inputs, LowRank, Nodes, Rows, ShrunkNodes
-from spectralgp.model.fields.field import Field, MixedField, Predictive
+from spectralgp.model.fields.covariances import Covariance, LeaveOneOutErrors, ModalCovariance, QuadratureCovariance
+from spectralgp.model.fields.factors import (
+    GraphNodeCovariance,
+    InputCovariance,
+    LowRankCovariance,
+    NodeCovariance,
+    RowCovariance,
+    ShrunkNodeCovariance,
+)
+from spectralgp.model.fields.field import Field, MixtureField, PredictiveDistribution
 from spectralgp.model.fields.markov import are_in_time, rows_in_time
-from spectralgp.model.fields.seen import EntryPosterior, Seen
+from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.transformed import Transformation, TransformedField
 from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
@@ -83,10 +90,10 @@ class GraphGP:
         return {**without_caches(self), "nodes": self.nodes}
 
     @cached_property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> NodeCovariance:
         """What nodes share, and the basis that it is diagonal in."""
-        graph = GraphNodes(self.graph_basis, self.graph_kernel, self.noise_variance)
-        return graph if self.shrinkage is None else ShrunkNodes.of(graph, self.shrinkage)
+        graph = GraphNodeCovariance(self.graph_basis, self.graph_kernel, self.noise_variance)
+        return graph if self.shrinkage is None else ShrunkNodeCovariance.of(graph, self.shrinkage)
 
     @cached_property
     def graph_basis(self) -> Spectrum:
@@ -105,7 +112,7 @@ class GraphGP:
 
     def rows(
         self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, most_by_modes: float = 0
-    ) -> Rows:
+    ) -> RowCovariance:
         """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
 
         More than `most_by_modes` whose inputs are times, under a sum of Matern kernels, are filtered where that is
@@ -113,16 +120,16 @@ class GraphGP:
         whitens: there modes go on for longer.
         """
         if self.points is not None:
-            return LowRank.of(self.input_kernel, inputs, self.points, scales, amplitude)
+            return LowRankCovariance.of(self.input_kernel, inputs, self.points, scales, amplitude)
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
-            return Inputs(modes_of(np.empty((0, 0))))
+            return InputCovariance(modes_of(np.empty((0, 0))))
         terms = self.input_kernel.matern_terms(inputs)
         most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
         can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
         if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
             return rows_in_time(inputs[:, 0], terms)
         modes = self.input_kernel.modes(inputs, scales, amplitude)
-        return Inputs(modes.require_definite("the input covariance"))
+        return InputCovariance(modes.require_definite("the input covariance"))
 
     def latent_covariance(self, inputs: Array) -> Covariance:
         """Covariance of signals that a likelihood observes, by modes of the inputs."""
@@ -130,7 +137,11 @@ class GraphGP:
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
-        return Modal(rows, self.nodes) if self.nodes.basis.has_eigenvectors else Series(rows, self.nodes)
+        return (
+            ModalCovariance(rows, self.nodes)
+            if self.nodes.basis.has_eigenvectors
+            else QuadratureCovariance(rows, self.nodes)
+        )
 
     def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
@@ -270,7 +281,7 @@ class SinglePosterior(ABC):
         """The signals that the model is of."""
 
     @abstractmethod
-    def at(self, inputs: Any) -> Predictive:
+    def at(self, inputs: Any) -> PredictiveDistribution:
         """What is predicted at new inputs.
 
         Parameters
@@ -281,7 +292,7 @@ class SinglePosterior(ABC):
         """
 
     @abstractmethod
-    def filled(self, rows: Indices) -> Predictive:
+    def filled(self, rows: Indices) -> PredictiveDistribution:
         """Some of the training signals given what was observed of all."""
 
 
@@ -293,7 +304,7 @@ class Posterior(SinglePosterior):
     mean, and its covariance grows by what the completion leaves open: equation (21).
     """
 
-    seen: Seen | None = None  # what was observed of the training signals, where they have holes
+    seen: PartialObservations | None = None  # what was observed of the training signals, where they have holes
 
     @property
     def modelled(self) -> Signals:
@@ -318,14 +329,14 @@ class Posterior(SinglePosterior):
         """What the training inputs carry over to the nodes; zero where there is nothing."""
         return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
 
-    def at(self, inputs: Any) -> Predictive:
+    def at(self, inputs: Any) -> PredictiveDistribution:
         kernel = self.prior.input_kernel
         features = kernel.read_new(self.inputs, inputs)
         if self.transformation is not None:
             features = self.transformation.inputs(features)
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
 
-    def _restored(self, field: Field, inputs: Any, known: Any = False) -> Predictive:
+    def _restored(self, field: Field, inputs: Any, known: Any = False) -> PredictiveDistribution:
         """A field of signals as the model sees them, some of which are known, in the user's units."""
         if self.transformation is None:
             return field
@@ -361,7 +372,7 @@ class Posterior(SinglePosterior):
             return self
         return replace(self, covariance=self.prior.covariance(self.prior.rows(self.inputs, scales, amplitude)))
 
-    def left_out(self, shares: bool = False, has_energies: bool = False) -> LeftOut:
+    def left_out(self, shares: bool = False, has_energies: bool = False) -> LeaveOneOutErrors:
         """Every training signal predicted from the others, as `Covariance.left_out` says."""
         means, errors = self._for_means, None
         if means is not self:
@@ -382,7 +393,7 @@ class Posterior(SinglePosterior):
             centre[n_known:] += self._mean_at(new) - own
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
-        rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
+        rows, seen = np.arange(n_known, n_signals), PartialObservations(joint, values, weights)
         return Field(joint, lambda: centre, units.of_new, self.prior.freedom, seen, shown=rows)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
@@ -392,14 +403,14 @@ class Posterior(SinglePosterior):
         errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
-    def as_seen(self) -> Seen:
+    def as_seen(self) -> PartialObservations:
         """What was observed of the training signals: all, where they are complete."""
         if self.seen is not None:
             return self.seen
         values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
-        return Seen(self.covariance, values, np.ones(values.shape))
+        return PartialObservations(self.covariance, values, np.ones(values.shape))
 
-    def filled(self, rows: Indices) -> Predictive:
+    def filled(self, rows: Indices) -> PredictiveDistribution:
         units = self.signals.units.of(rows)
         known = self.completion(self.prior.freedom)
         field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
@@ -427,14 +438,14 @@ class Mixture:
     filling: Array | None = None  # weights in `filled`, where they are others
     is_averaged: bool = False  # whether weights are posterior probabilities, which further values change
 
-    def at(self, inputs: Any) -> MixedField:
+    def at(self, inputs: Any) -> MixtureField:
         """What is predicted at new inputs."""
-        return MixedField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
+        return MixtureField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
 
-    def filled(self, rows: Indices) -> MixedField:
+    def filled(self, rows: Indices) -> MixtureField:
         """Some of the training signals given what was observed of all."""
         weights = self.weights if self.filling is None else self.filling
-        return MixedField(weights, tuple(one.filled(rows) for one in self.posteriors), self.is_averaged)
+        return MixtureField(weights, tuple(one.filled(rows) for one in self.posteriors), self.is_averaged)
 
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
@@ -530,10 +541,10 @@ def conditioned(
     carried: CarryColumns | None = None,
     *,
     roughly: bool = False,
-    rows: Rows | None = None,
+    rows: RowCovariance | None = None,
     **settings: Any,
 ) -> Posterior:
-    """What `condition` answers, of what was checked; with `rows` where they are known, and settings of `Seen`."""
+    """Condition on validated signals; optionally with known `rows` and settings of `PartialObservations`."""
     rows = prior.rows(inputs, signals.units.signal_scales) if rows is None else rows
     if not signals.has_holes:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
@@ -547,10 +558,10 @@ def conditioned(
     return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
 
 
-def seen_about(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> Seen:
-    """Signals with holes about a mean, that inputs carry over or zero, under a covariance; by settings of `Seen`."""
+def seen_about(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> PartialObservations:
+    """Observed values of signals about zero, or about the mean of an autoregressive term, under a covariance."""
     values = np.where(signals.observed, signals.as_observed - mean, 0.0)
-    return Seen(covariance, values, signals.observed.astype(float), **settings)
+    return PartialObservations(covariance, values, signals.observed.astype(float), **settings)
 
 
 def condition_shrunk(
@@ -667,8 +678,8 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
     Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
     """
     shrinkage, known, covariance = _shrinkage(plain), plain.covariance, prediction.covariance
-    assert isinstance(known, Modal)
-    assert isinstance(covariance, Modal)
+    assert isinstance(known, ModalCovariance)
+    assert isinstance(covariance, ModalCovariance)
     missed = plain.left_out()
     roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, inverse=True))
     lengths, _ = shrinkage.lengths(missed.errors / roots)
@@ -680,7 +691,7 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
 def _shrinkage(plain: Posterior) -> Shrinkage:
     """The covariance between frequencies of signals that the graph's model whitened."""
     covariance, deviations = plain.covariance, plain.signals.deviations
-    assert isinstance(covariance, Modal)
+    assert isinstance(covariance, ModalCovariance)
     basis = covariance.basis
     whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
     if deviations is not None:

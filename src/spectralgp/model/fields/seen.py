@@ -15,7 +15,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs.operators import lanczos
 from spectralgp.model.fields.covariances import SLACK, Covariance
-from spectralgp.model.fields.krylov import System, conjugate_gradients, gauss_quadrature
+from spectralgp.model.fields.krylov import LinearSystem, conjugate_gradients, gauss_quadrature
 from spectralgp.model.spectra import Modes
 
 Method = Literal["missing", "observed", "iterative"]
@@ -73,7 +73,7 @@ class EntryPosterior(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted(System):
+class WeightedSystem(LinearSystem):
     """``I + W A`` in the inner product of ``A = C - s``, preconditioned by ``(I + A / s)^-1``.
 
     That is the solution for complete signals, or near it.
@@ -101,7 +101,7 @@ class Weighted(System):
 
 
 @dataclass(frozen=True, eq=False)
-class Inverse:
+class SignedInverse:
     """``M^-1 = H^T diag(signs) H`` of a symmetric matrix."""
 
     root: Array  # H; lower triangular where M is positive definite
@@ -109,7 +109,7 @@ class Inverse:
     log_determinant: float  # log of the absolute value of |M|
 
     @classmethod
-    def of(cls, matrix: Array, is_definite: bool) -> Inverse:
+    def of(cls, matrix: Array, is_definite: bool) -> SignedInverse:
         """By Cholesky's method, or by eigenvalues of either sign; overwrites the matrix."""
         if is_definite:
             factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
@@ -130,7 +130,7 @@ class Inverse:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class PartialObservations:
     """Values of signals with a weight each, and what they say of all entries: ``Q = (C + s (1/w - 1))^-1`` among them.
 
     Signals have the covariance ``C``, of which ``s`` is white noise. An entry of weight one is observed with that
@@ -215,14 +215,14 @@ class Seen:
         return weights / (self.covariance.noise_variance * (1 - weights))
 
     @cached_property
-    def _of_observed(self) -> Inverse:
+    def _of_observed(self) -> SignedInverse:
         """``Q`` among what was observed."""
         entries = self.covariance.submatrix(self.observed)
         entries[np.diag_indices_from(entries)] += self._excess[self.observed]
-        return Inverse.of(entries, is_definite=True)
+        return SignedInverse.of(entries, is_definite=True)
 
     @cached_property
-    def _of_others(self) -> Inverse:
+    def _of_others(self) -> SignedInverse:
         """What entries of other weight than one are solved by; under a mask their covariance given what was observed.
 
         Its inverse is the sum of their part of ``C^-1`` and of ``w / (s (1 - w))``, which is negative for a weight
@@ -230,7 +230,7 @@ class Seen:
         """
         entries = self.covariance.submatrix(self._others, inverse=True)
         entries[np.diag_indices_from(entries)] += self._own_precisions[self._others]
-        return Inverse.of(entries, self.is_mask)
+        return SignedInverse.of(entries, self.is_mask)
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero where nothing was observed.
@@ -261,7 +261,9 @@ class Seen:
             return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
         first = None if start is None else complete.load(start.copy())
         weights, tolerance = complete.load(self.weights / complete.noise_variance), max(tolerance, complete.finest)
-        found = conjugate_gradients(Weighted(complete, weights), weights * complete.load(values), first, tolerance)
+        found = conjugate_gradients(
+            WeightedSystem(complete, weights), weights * complete.load(values), first, tolerance
+        )
         return complete.unload(found * complete.load(self.observed.astype(float)))
 
     def times(self, values: Array) -> Array:
@@ -427,7 +429,7 @@ class Seen:
                 deviations, solved = self.deviations[:, signal, own].T, self.solved_deviations[:, signal, own].T
                 moved = entries @ deviations - solved
                 entries[np.diag_indices_from(entries)] += self._own_precisions[signal, own]
-                precision = Inverse.of(entries, bool(np.all(self.weights[signal, own] < 1)))
+                precision = SignedInverse.of(entries, bool(np.all(self.weights[signal, own] < 1)))
                 given = np.square(precision.root).T @ precision.signs
                 variance[signal, own] = given + np.square(precision.times(moved.T)).T @ self._signs
         return np.where(self.weights < 1, variance, 0.0)

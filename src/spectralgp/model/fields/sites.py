@@ -12,8 +12,8 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.model.fields.covariances import Covariance
-from spectralgp.model.fields.curvatures import LEAST_WEIGHT, InModes, LatentCovariance, latent_of
-from spectralgp.model.fields.seen import Seen
+from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, ModalLatentCovariance, latent_of
+from spectralgp.model.fields.seen import PartialObservations
 from spectralgp.model.likelihoods import Likelihood, Terms
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
@@ -119,7 +119,7 @@ class Observations:
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedBy:
+class ObservationModel:
     """How signals are observed: the likelihood, what stands beside each value, and fixed effects."""
 
     likelihood: Likelihood
@@ -147,11 +147,11 @@ class ObservedBy:
         filled, beside = np.where(observed, values, 1.0), np.where(observed, self.beside, 1.0)
         return Observations(likelihood or self.likelihood, filled, observed, beside, self.columns, self.effects)
 
-    def some(self, rows: Any) -> ObservedBy:
+    def some(self, rows: Any) -> ObservationModel:
         """That of some of the signals."""
         return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
 
-    def followed_by(self, other: ObservedBy) -> ObservedBy:
+    def followed_by(self, other: ObservationModel) -> ObservationModel:
         """That of these signals and others after them."""
         beside, columns = np.vstack([self.beside, other.beside]), np.hstack([self.columns, other.columns])
         return replace(self, beside=beside, columns=columns)
@@ -162,9 +162,9 @@ class Sites:
     """``q(f) = N(m, C)`` of latent signals about fixed effects, both uncertain: equations (35) to (40).
 
     Made by `find_sites`. ``C`` is ``(A^-1 + W)^-1``, given the effects, and their own covariance beside it. Variances
-    are exact where `root` is there, else by effective curvatures. Latent signals are complete values, as `Seen` has
-    them, about fixed effects: those have white noise of their own, as part of ``A``, and what was observed is seen
-    through it.
+    are exact where `root` is there, else by effective curvatures. Latent signals are complete values, as those of
+    `PartialObservations`, about fixed effects: those have white noise of their own, as part of ``A``, and what was
+    observed is seen through it.
     """
 
     covariance: Covariance  # of the latent signals about fixed effects
@@ -226,17 +226,17 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
-    def as_seen(self) -> Seen:
+    def as_seen(self) -> PartialObservations:
         """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
         return self._pseudo_values
 
     @cached_property
-    def _pseudo_values(self) -> Seen:
+    def _pseudo_values(self) -> PartialObservations:
         curvatures, white = self.terms[2], self.covariance.noise_variance
         least = LEAST_WEIGHT * float(np.mean(curvatures))  # stands for a curvature of none, where there is a slope
         curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
         values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
-        return Seen(self.covariance, values, white * curvatures / (1 + white * curvatures))
+        return PartialObservations(self.covariance, values, white * curvatures / (1 + white * curvatures))
 
     @property
     def _grown(self) -> Array:
@@ -259,9 +259,9 @@ class Sites:
         return latent_of(self.covariance)
 
     @property
-    def _modes(self) -> InModes:
+    def _modes(self) -> ModalLatentCovariance:
         self.require_entries()
-        return cast(InModes, self._latent)
+        return cast(ModalLatentCovariance, self._latent)
 
     @cached_property
     def spread_at_modes(self) -> Array:
@@ -355,7 +355,7 @@ class Sites:
         found = self._latent.solve(curvatures, right, start, tolerance)
         return prior - self._latent.times(found), found
 
-    def given(self, rows: Indices, values: Array, observed_by: ObservedBy) -> Sites:
+    def given(self, rows: Indices, values: Array, observed_by: ObservationModel) -> Sites:
         """Sites with further values of some of the signals, NaN where there is none."""
         observations = self.observations
         known, observed = observations.values.copy(), observations.observed.copy()
@@ -429,7 +429,7 @@ def find_sites(
         sites, gain = _newton(sites, latent, effort.solve_tolerances[which])
         curvatures, before = sites.terms[2], sites.variance
         if is_exact:
-            variance, root, determinant = cast(InModes, latent).written_out(curvatures)
+            variance, root, determinant = cast(ModalLatentCovariance, latent).written_out(curvatures)
             sites = replace(sites, root=root, log_determinant=determinant)
         else:
             variance = latent.variances(curvatures)[0]

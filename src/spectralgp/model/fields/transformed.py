@@ -15,7 +15,7 @@ from numpy.polynomial.hermite_e import hermevander
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.saved import Positive, axes, gt
-from spectralgp.model.fields.field import Predictive, as_observed
+from spectralgp.model.fields.field import PredictiveDistribution, as_observed
 from spectralgp.model.signals import Signals
 
 LEAST_SKEWNESS = 1.0  # of all values together, beyond which logarithms are tried
@@ -221,10 +221,10 @@ def _series(products: Any, correlations: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class TransformedField(Predictive):
+class TransformedField(PredictiveDistribution):
     """What is predicted of signals that a model saw transformed, in the user's units."""
 
-    field: Predictive  # as the model sees the signals
+    field: PredictiveDistribution  # as the model sees the signals
     transformation: Transformation
     inputs: Array  # as the model sees them, one row per signal that is predicted
     known: Mask  # what was observed of these signals, shape (n_signals, n_nodes)

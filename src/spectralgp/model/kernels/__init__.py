@@ -1,17 +1,17 @@
 """Kernels: the covariance between nodes, on the graph's spectrum, and between signals, by their inputs."""
 
-from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, Sum, WithResidual
+from spectralgp.model.kernels.base import GraphKernel, KernelSum, SpectralKernel, WithResidual
 from spectralgp.model.kernels.inputs import (
-    Independent,
+    IndependentSignals,
     InputKernel,
     InputRecipe,
     KernelLike,
-    Learnt,
+    KernelTerm,
+    LearntInputKernel,
     NewInputs,
-    Precomputed,
-    Standardised,
-    Term,
-    Unrelated,
+    PrecomputedCovariance,
+    StandardisedKernel,
+    UnrelatedSignals,
     as_covariance,
     as_input_kernel,
     length_scale_centres,

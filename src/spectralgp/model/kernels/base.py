@@ -47,7 +47,7 @@ class LogPrior(NamedTuple):
     precision: Array  # negative second derivatives in `theta`, shape (n_parameters, n_parameters)
 
 
-class Frozen:
+class FrozenParameters:
     """A frozen dataclass as scikit-learn asks for it."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -60,7 +60,7 @@ class Frozen:
         return self  # it cannot change
 
 
-class GraphKernel(Frozen, ABC):
+class GraphKernel(FrozenParameters, ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
     A kernel is a frozen dataclass: `with_theta` returns another one. A kernel of one's own needs five members: `theta`,
@@ -246,12 +246,12 @@ class SpectralKernel(GraphKernel):
     def with_residual(self, residual: SpectralKernel) -> WithResidual:
         return WithResidual.of(self, residual)
 
-    def __add__(self, other: object) -> Sum:
-        return Sum.of(self, other) if isinstance(other, SpectralKernel) else NotImplemented
+    def __add__(self, other: object) -> KernelSum:
+        return KernelSum.of(self, other) if isinstance(other, SpectralKernel) else NotImplemented
 
 
 @dataclass(frozen=True)
-class Parts(SpectralKernel):
+class CombinedKernel(SpectralKernel):
     """Kernels on one spectrum that are learnt together: their parameters stand one after the other."""
 
     kernels: Annotated[tuple[SpectralKernel, ...], ge(1)]
@@ -334,7 +334,7 @@ class Parts(SpectralKernel):
         return tuple(dataclasses.replace(self, kernels=tuple(parts)) for parts in forms)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        pairs = zip(self.kernels, simpler.kernels if isinstance(simpler, Parts) else (), strict=True)
+        pairs = zip(self.kernels, simpler.kernels if isinstance(simpler, CombinedKernel) else (), strict=True)
         return np.concatenate([part.theta if part == old else part.grown_from(old) for part, old in pairs])
 
 
@@ -344,7 +344,7 @@ def _in_step(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 @dataclass(frozen=True)
-class Sum(Parts):
+class KernelSum(CombinedKernel):
     """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
 
     Examples
@@ -356,7 +356,9 @@ class Sum(Parts):
 
     @classmethod
     def of(cls, *parts: SpectralKernel) -> Self:
-        return super().of(*(own for part in parts for own in (part.kernels if isinstance(part, Sum) else (part,))))
+        return super().of(
+            *(own for part in parts for own in (part.kernels if isinstance(part, KernelSum) else (part,)))
+        )
 
     def power(self, eigenvalues: ArrayLike) -> Array:
         return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
@@ -373,7 +375,7 @@ class Sum(Parts):
 
 
 @dataclass(frozen=True)
-class WithResidual(Parts):
+class WithResidual(CombinedKernel):
     """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (11).
 
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but

@@ -31,7 +31,7 @@ from spectralgp.model.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
 Clock = Literal["numbers", "dates"]
-Term = Literal["smooth", "linear"]
+KernelTerm = Literal["smooth", "linear"]
 
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
@@ -242,7 +242,7 @@ class _Memory(list[tuple[Array, ...]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt(InputKernel):
+class LearntInputKernel(InputKernel):
     """A scikit-learn kernel, whose free parameters are learnt."""
 
     kernel: Kernel
@@ -312,7 +312,7 @@ class Learnt(InputKernel):
 
 
 @dataclass(frozen=True)
-class Precomputed(InputKernel):
+class PrecomputedCovariance(InputKernel):
     """A covariance matrix of the user's own: at fit the inputs are ``K`` itself."""
 
     has_features = False
@@ -382,7 +382,7 @@ class Precomputed(InputKernel):
 
 
 @dataclass(frozen=True)
-class Unrelated(InputKernel):
+class UnrelatedSignals(InputKernel):
     """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
 
     has_features = False
@@ -404,7 +404,7 @@ class Unrelated(InputKernel):
 
 
 @dataclass(frozen=True)
-class Independent(Unrelated):
+class IndependentSignals(UnrelatedSignals):
     """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
@@ -421,13 +421,13 @@ class Independent(Unrelated):
 
 
 @dataclass(frozen=True, eq=False)
-class Standardised(InputKernel):
+class StandardisedKernel(InputKernel):
     """The default kernel, of inputs with every column centred and divided by its standard deviation.
 
     A squared exponential, a linear term, or both, and a level per node. Variances are relative to the first term's.
     """
 
-    terms: Annotated[tuple[Term, ...], ge(1, 2)]
+    terms: Annotated[tuple[KernelTerm, ...], ge(1, 2)]
     # of length scale, variance of the linear term where it is not the first, variance of the levels
     logarithms: Annotated[Array, axes("_parameters")]
     # prior centres of the logarithms, derived from the scale of the inputs
@@ -437,7 +437,7 @@ class Standardised(InputKernel):
     _products: _Memory = field(default_factory=_Memory, repr=False)
 
     @classmethod
-    def of(cls, inputs: Array, terms: tuple[Term, ...] = ("smooth", "linear")) -> Standardised:
+    def of(cls, inputs: Array, terms: tuple[KernelTerm, ...] = ("smooth", "linear")) -> StandardisedKernel:
         """The kernel started at the inputs' own scale."""
         offset, spread = inputs.mean(axis=0), inputs.std(axis=0)
         spread = np.where(spread > 1e-12 * np.max(np.abs(inputs), axis=0, initial=0.0), spread, 1.0)
@@ -512,11 +512,11 @@ def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
     if isinstance(kernel, InputKernel):
         return kernel
     if kernel is None:
-        return Independent()
+        return IndependentSignals()
     if isinstance(kernel, Kernel):
-        return Learnt(kernel)
+        return LearntInputKernel(kernel)
     if isinstance(kernel, str) and kernel == "precomputed":
-        return Precomputed()
+        return PrecomputedCovariance()
     raise TypeError(
         f"input_kernel must be a scikit-learn kernel such as RBF(), 'precomputed' or None; got {kernel!r}. "
         "Import kernels from sklearn.gaussian_process.kernels, and pass an instance, not the class."

@@ -72,7 +72,7 @@ def quantile_of(
 
 
 @dataclass(frozen=True)
-class Condition:
+class ValueCondition:
     """What values must be, and what to do where they are not."""
 
     holds: Callable[[Array, Array], Mask]  # of values and what stands beside them, entry by entry
@@ -143,7 +143,7 @@ class Likelihood(ABC):
             values, beside = np.sum(values, keepdims=True), np.sum(beside, keepdims=True)
         return float(np.mean(self.rough_latent(values, beside)))
 
-    def conditions(self) -> Iterator[Condition]:
+    def conditions(self) -> Iterator[ValueCondition]:
         """What values, and what stands beside them, must be."""
         yield from ()
 

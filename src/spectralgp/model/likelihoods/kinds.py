@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from spectralgp._basics.checks import Array, as_option
 from spectralgp._basics.saved import Positive
-from spectralgp.model.likelihoods.base import LARGEST_LOG, Condition, Likelihood, Ranges, Terms
+from spectralgp.model.likelihoods.base import LARGEST_LOG, Likelihood, Ranges, Terms, ValueCondition
 
 LARGEST_EXPOSURE = 1e100  # and one over the smallest: rates are products with exponentials, which stay numbers
 ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
@@ -24,7 +24,7 @@ def _exp(log: Array) -> Array:
     return np.exp(np.minimum(log, LARGEST_LOG))
 
 
-COUNTS = Condition(
+COUNTS = ValueCondition(
     lambda values, _: (values >= 0) & (values == np.floor(values)),
     "Y",
     "hold counts, whole numbers from 0 on",
@@ -170,8 +170,8 @@ class _Counts(Likelihood):
     def rough_latent(self, values: Array, beside: Array) -> Array:
         return np.log((values + 0.5) / beside)
 
-    def conditions(self) -> Iterator[Condition]:
-        yield Condition(
+    def conditions(self) -> Iterator[ValueCondition]:
+        yield ValueCondition(
             lambda _, beside: (beside >= 1 / LARGEST_EXPOSURE) & (beside <= LARGEST_EXPOSURE),
             "exposure",
             f"be finite and above 0 ({1 / LARGEST_EXPOSURE:g} to {LARGEST_EXPOSURE:g}) where a count was observed",
@@ -319,15 +319,15 @@ class Binomial(_Successes):
     name: ClassVar[str] = "binomial"
     beside: ClassVar[str | None] = "trials"
 
-    def conditions(self) -> Iterator[Condition]:
-        yield Condition(
+    def conditions(self) -> Iterator[ValueCondition]:
+        yield ValueCondition(
             lambda _, beside: (beside >= 1) & (beside == np.floor(beside)),
             "trials",
             "be whole numbers from 1 on where something was observed",
             "Leave out entries without trials: NaN in Y.",
         )
         yield COUNTS
-        yield Condition(
+        yield ValueCondition(
             lambda values, beside: values <= beside,
             "Y",
             "hold no more successes than there were trials",
@@ -348,8 +348,8 @@ class Bernoulli(_Successes):
 
     name: ClassVar[str] = "bernoulli"
 
-    def conditions(self) -> Iterator[Condition]:
-        yield Condition(
+    def conditions(self) -> Iterator[ValueCondition]:
+        yield ValueCondition(
             lambda values, _: (values == 0) | (values == 1),
             "Y",
             "hold zeros and ones",

@@ -5,7 +5,7 @@ from spectralgp.model.signals.levels import can_place
 from spectralgp.model.signals.reading import (
     CompleteState,
     IncompleteState,
-    ReadAs,
+    SignalView,
     as_training,
     expected_signals,
     no_signals,

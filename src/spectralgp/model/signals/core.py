@@ -96,7 +96,7 @@ class Units:
 
 
 @dataclass(eq=False)
-class Store:
+class SignalStore:
     """What all views of some signals share: the rows, centred and scaled, and what was computed of them.
 
     The rows are counted from zero; one more, of ones, stands after them, so that a level is a combination of rows too.
@@ -176,7 +176,7 @@ class Signals:
 
     def __init__(
         self,
-        store: Store,  # shared by views
+        store: SignalStore,  # shared by views
         recentres: Center = None,  # what a further view subtracts
         read: Reader | None = None,  # reads a further view anew, where it finds its own scales of the nodes
         *,
@@ -315,13 +315,13 @@ class Signals:
             offset = units.offset - units.divisor * float(level[-1])
             store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
             return Signals(store, rows=self._rows, level=level)
-        store = Store(self.values, units, store.rounding, prototype=store.prototype)
+        store = SignalStore(self.values, units, store.rounding, prototype=store.prototype)
         return Signals(store, centred_by, observed=self._observed)
 
     def scaled_by_signal(self, scales: Array) -> Signals:
         """The same signals, each divided by a scale of its own."""
         units, old = dataclasses.replace(self.units, signal_scales=scales), self._store
-        store = Store(self.values / scales[:, None], units, old.rounding, prototype=old.prototype)
+        store = SignalStore(self.values / scales[:, None], units, old.rounding, prototype=old.prototype)
         return Signals(store, self._recentres, observed=self._observed)
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
@@ -332,7 +332,7 @@ class Signals:
                 "far from the size of the signals to compute with."
             )
         values = np.where(self.observed, self.values, mean)
-        store = Store(values, self.units, self._store.rounding)
+        store = SignalStore(values, self.units, self._store.rounding)
         return Signals(store, self._recentres, observed=self.observed, deviations=deviations)
 
     def followed_by(self, other: Signals) -> Signals | None:

@@ -47,7 +47,7 @@ class UnitCovariance(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OnGraph(UnitCovariance):
+class GraphUnitCovariance(UnitCovariance):
     """``J (1 + a L)^-2 J`` over its mean diagonal, with ``J = I - 11^T / M``, and `L` over its largest eigenvalue."""
 
     laplacian: Array  # balanced
@@ -73,7 +73,7 @@ class OnGraph(UnitCovariance):
 
 
 @dataclass(frozen=True, eq=False)
-class OnPlaces(UnitCovariance):
+class CoordinateUnitCovariance(UnitCovariance):
     """Matern-3/2 of the coordinates."""
 
     distances: Array  # between all nodes, over their median
@@ -186,9 +186,9 @@ def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
     """The kinds of fields on a graph, which remembers them."""
     key, places = "node fields", graph.coordinates
     if key not in graph._cache:
-        units: list[UnitCovariance] = [OnGraph(graph.laplacian("balanced").toarray())]
+        units: list[UnitCovariance] = [GraphUnitCovariance(graph.laplacian("balanced").toarray())]
         if places is not None and (median := float(np.median(pdist(places)))) > 0:
-            units.append(OnPlaces(cdist(places, places) / median))
+            units.append(CoordinateUnitCovariance(cdist(places, places) / median))
         graph._cache[key] = tuple(units)
     found: tuple[UnitCovariance, ...] = graph._cache[key]
     return found

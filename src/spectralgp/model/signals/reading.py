@@ -16,7 +16,7 @@ from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
 from spectralgp._basics.saved import UNSAVED, NotNegative, StoredAs, axes, gt
 from spectralgp.graphs import GraphBase
-from spectralgp.model.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
+from spectralgp.model.signals.core import LARGEST, Center, Reader, Scale, Signals, SignalStore, Units
 from spectralgp.model.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
 
 BLOCK = 2**22  # values read at a time
@@ -73,7 +73,7 @@ def read_signals(
     ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
     """
     n_signals, n_nodes = source.shape
-    reach, how = reach or (LARGEST_UNSCALED if scale is None else LARGEST), ReadAs(center, scale, graph)
+    reach, how = reach or (LARGEST_UNSCALED if scale is None else LARGEST), SignalView(center, scale, graph)
     mean, largest, means, variances = _first_look(source, "node" in (center, scale), reach)
     if np.isnan(mean):
         if is_dask_array(source):
@@ -112,9 +112,9 @@ def read_signals(
     if keep_source:
         factors = np.append(np.full(n_signals, largest / divisor), 1.0)
         gram *= np.multiply.outer(factors, factors)
-        store = Store(_owned(source), units, rounding, reference, units.divisor, gram)
+        store = SignalStore(_owned(source), units, rounding, reference, units.divisor, gram)
     else:
-        store = Store(values / units.divisor, units, rounding)
+        store = SignalStore(values / units.divisor, units, rounding)
     if relative is None:
         return Signals(store, center, level=level)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
@@ -128,7 +128,7 @@ def _gram(block: Any, reference: Any, factor: Any, *, size: float) -> tuple[Arra
 
 
 @dataclass(frozen=True, eq=False)
-class ReadAs:
+class SignalView:
     """How some of the signals are read anew: what is subtracted and divided by, and the graph they are on."""
 
     center: Center
@@ -149,15 +149,15 @@ def read_in(units: Units, values: Array, center: Center = None) -> Signals:
 
 def expected_signals(mean: Array, deviations: Array) -> Signals:
     """Signals that are known by their mean and deviations alone, whose outer products add up to their covariance."""
-    return Signals(Store(mean, Units(), 0.0), deviations=deviations)
+    return Signals(SignalStore(mean, Units(), 0.0), deviations=deviations)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
     """Signals of which there are none yet, in units that are known."""
-    return Signals(Store(np.empty((0, n_nodes)), units, 0.0))
+    return Signals(SignalStore(np.empty((0, n_nodes)), units, 0.0))
 
 
-def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str) -> Signals:
+def _read_incomplete(values: Array, largest: float, how: SignalView, precision: str) -> Signals:
     """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
     center, scale, seen = how.center, how.scale, np.isfinite(values)
     counts = seen.sum(axis=0)
@@ -287,7 +287,7 @@ def _owned(source: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class CompleteState:
-    """What signals without holes are made of, on the host: the fields of `Store`, and the parameters of `Signals`."""
+    """State of complete signals, on the host: the fields of `SignalStore` and the parameters of `Signals`."""
 
     source: Annotated[Any, axes("_stored", "n_nodes", kinds="fiu")]
     offset: Annotated[Any, axes("n_nodes", or_number=True)]
@@ -298,12 +298,12 @@ class CompleteState:
     rows: Annotated[Indices, axes("n_signals")]
     level: Annotated[Array, axes("_and_ones")]
     recentres: Center
-    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
+    read_as: Annotated[Reader | None, StoredAs(SignalView | None)]
 
     @property
     def signals(self) -> Signals:
         """The signals."""
-        store = Store(self.source, self.units, self.rounding, self.offset, self.divisor, self.gram)
+        store = SignalStore(self.source, self.units, self.rounding, self.offset, self.divisor, self.gram)
         return Signals(store, self.recentres, self.read_as, rows=self.rows, level=self.level)
 
 
@@ -315,7 +315,7 @@ class IncompleteState:
     values: Annotated[Array, axes("n_signals", "n_nodes", allows_nan=True)]
     units: Units
     is_centred_by_node: bool
-    read_as: Annotated[Reader | None, StoredAs(ReadAs | None)]
+    read_as: Annotated[Reader | None, StoredAs(SignalView | None)]
     # that the signals came in, which operators on a large graph follow
     precision: Annotated[str, StoredAs(Literal["float32", "float64"])]
 
@@ -324,7 +324,7 @@ class IncompleteState:
         """The signals."""
         observed = np.isfinite(self.values)
         rounding = ROUNDING * float(np.max(np.abs(self.values), where=observed, initial=0.0))
-        store = Store(self.values, self.units, rounding, prototype=np.empty((0, 0), dtype=self.precision))
+        store = SignalStore(self.values, self.units, rounding, prototype=np.empty((0, 0), dtype=self.precision))
         return Signals(store, "node" if self.is_centred_by_node else None, self.read_as, observed=observed)
 
 

@@ -1,9 +1,9 @@
 """Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, behind the same few verbs."""
 
 from spectralgp.model.spectra.base import (
-    Errors,
     FilterBank,
     Filters,
+    LikelihoodErrors,
     Modes,
     OfEigenvalues,
     SpectralData,

@@ -88,7 +88,7 @@ class FilterBank(Filters):
 
 
 @dataclass(frozen=True)
-class Errors:
+class LikelihoodErrors:
     """How wrong a log likelihood may be, in nats."""
 
     truncation: Number = 0.0  # a bound
@@ -283,9 +283,9 @@ class Spectrum(ABC):
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
         """Diagonals of functions of the Laplacian (n_functions, n_nodes), and their standard errors (n_functions,)."""
 
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> LikelihoodErrors:
         """How wrong the log likelihood of data may be, given ``D`` of equation (5) as a function of the eigenvalue."""
-        return Errors()
+        return LikelihoodErrors()
 
     def refined(self) -> Spectrum | None:
         """A finer spectrum, or None where there is none."""

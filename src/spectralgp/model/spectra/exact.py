@@ -63,7 +63,7 @@ class SpectralSignals(SpectralData):
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class FactoredCovariance:
     """Covariance of signals as a sum of outer products of deviations (n_deviations, n_signals, n_nodes)."""
 
     deviations: Array  # Fourier coefficients
@@ -93,11 +93,11 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedSignals(SpectralData):
+class ExpectedSpectralSignals(SpectralData):
     """Signals with holes, known by their mean and spread: every square is an expected one."""
 
     mean: SpectralSignals  # it may stand above what is carried over, which is known and has no spread
-    spread: Spread
+    spread: FactoredCovariance
     vectors: Array  # combinations of the signals that the rows are, shape (n_signals, n_rows)
 
     @property
@@ -112,10 +112,10 @@ class ExpectedSignals(SpectralData):
     def energies(self) -> Array:
         return self.mean.energies + self.spread.energies(self.vectors)
 
-    def rotate(self, vectors: Array) -> ExpectedSignals:
+    def rotate(self, vectors: Array) -> ExpectedSpectralSignals:
         n_signals = self.vectors.shape[1]
         own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
-        return ExpectedSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
+        return ExpectedSpectralSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
 
     def gram(self, scales: Array) -> Array:
         return self.mean.gram(scales) + self.spread.gram(self.vectors, scales)
@@ -128,8 +128,8 @@ class ExpectedSignals(SpectralData):
     def carried_energies(self) -> tuple[Array, Array]:
         return self.mean.carried_energies
 
-    def without_carried(self, response: Array) -> ExpectedSignals:
-        return ExpectedSignals(self.mean.without_carried(response), self.spread, self.vectors)
+    def without_carried(self, response: Array) -> ExpectedSpectralSignals:
+        return ExpectedSpectralSignals(self.mean.without_carried(response), self.spread, self.vectors)
 
     def quadratics(self, factors: Array) -> Array:
         rotated = self.vectors.T @ self.spread.deviations
@@ -272,7 +272,7 @@ class ExactSpectrum(Spectrum):
         mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
         if signals.deviations is None:
             return mean
-        return ExpectedSignals(mean, Spread(self.load(signals.deviations)), np.eye(len(own)))
+        return ExpectedSpectralSignals(mean, FactoredCovariance(self.load(signals.deviations)), np.eye(len(own)))
 
     def read_block(self, block: Array) -> SpectralSignals:
         return SpectralSignals(block)

@@ -29,7 +29,14 @@ from spectralgp.graphs.operators import (
 )
 from spectralgp.graphs.weights import frozen
 from spectralgp.model.signals import Signals
-from spectralgp.model.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.spectra.base import (
+    Filters,
+    LikelihoodErrors,
+    OfEigenvalues,
+    SpectralData,
+    Spectrum,
+    SpectrumSettings,
+)
 
 MOST_SAVED = 2**20  # moments and probes that a model file may ask for
 FIRST_MOMENTS = 129
@@ -567,7 +574,7 @@ class Quadrature(Spectrum):
         left[:, : quadratics.shape[1]] -= quadratics
         return quadratics, left
 
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> LikelihoodErrors:
         """How wrong the log likelihood may be by truncation, rounding and probes.
 
         The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
@@ -588,7 +595,7 @@ class Quadrature(Spectrum):
             truncation += float(sizes @ (np.sum(np.abs(coefficients[:, self.n_moments :]), axis=1) + missed))
             rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
         logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
-        return Errors(
+        return LikelihoodErrors(
             truncation,
             rounding if precision > 1e-10 else 0.0,
             0.5 * self.density.spread(logarithms[: self.n_moments]),

@@ -1,9 +1,9 @@
 """Processes in time with few states: components, and the filters that solve with their covariances."""
 
-from spectralgp.model.statespace.components import Component, Matern, Oscillator
+from spectralgp.model.statespace.components import Component, MaternComponent, OscillatorComponent
 from spectralgp.model.statespace.filters import (
     Filter,
-    Slopes,
+    ProcessGradient,
     StateSpace,
     Timeline,
     distinct,
@@ -15,9 +15,9 @@ from spectralgp.model.statespace.filters import (
 __all__ = [
     "Component",
     "Filter",
-    "Matern",
-    "Oscillator",
-    "Slopes",
+    "MaternComponent",
+    "OscillatorComponent",
+    "ProcessGradient",
     "StateSpace",
     "Timeline",
     "distinct",

@@ -66,7 +66,7 @@ class Component(ABC):
 
 
 @dataclass(frozen=True)
-class Matern(Component):
+class MaternComponent(Component):
     """Matern process: smoothness 1/2, ``exp(-tau)``; 3/2, ``exp(-tau) (1 + tau)``; 5/2, with ``tau^2 / 3`` as well.
 
     In terms of scikit-learn's length scale the rate is ``sqrt(2 * smoothness) / length_scale``.
@@ -95,7 +95,7 @@ class Matern(Component):
 
 
 @dataclass(frozen=True)
-class Oscillator(Component):
+class OscillatorComponent(Component):
     """Damped oscillators, ``exp(-tau) cos(2 pi k t / period)`` for the first few harmonics k, of equal power.
 
     A season that changes slowly is one whose rate is small.

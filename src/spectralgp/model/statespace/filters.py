@@ -20,7 +20,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.statespace import plain
 from spectralgp.model.statespace.components import Component
-from spectralgp.model.statespace.plain import Chain, Gains, multiply, written_out
+from spectralgp.model.statespace.plain import FilterChain, FilterGains, multiply, written_out
 
 STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
@@ -71,7 +71,7 @@ class Timeline:
         return int(np.argmax(np.bincount(self.which, minlength=1)))
 
 
-class Matrices(NamedTuple):
+class TransitionMatrices(NamedTuple):
     """Transitions over gaps by their entries that are not zero, their derivatives in the rates, and noises."""
 
     entries: Array  # (n_gaps, n_entries, n_modes)
@@ -95,7 +95,7 @@ class Matrices(NamedTuple):
         return written_out(self.entries, self.rows, self.columns, self.noises.shape[1])
 
 
-class Slopes(NamedTuple):
+class ProcessGradient(NamedTuple):
     """Log likelihood of every mode, and its derivatives: equation (30)."""
 
     values: Array  # (n_modes,)
@@ -159,10 +159,10 @@ class StateSpace:
         return found
 
     @cached_property
-    def _remembered(self) -> dict[float, Matrices]:
+    def _remembered(self) -> dict[float, TransitionMatrices]:
         return {}
 
-    def matrices(self, gaps: Array) -> Matrices:
+    def matrices(self, gaps: Array) -> TransitionMatrices:
         """Equation (28) over gaps; one gap alone is remembered, as it comes again with the next row."""
         if gaps.size > 1:
             return self._matrices(gaps)
@@ -172,7 +172,7 @@ class StateSpace:
             self._remembered[gap] = self._matrices(gaps)
         return self._remembered[gap]
 
-    def _matrices(self, gaps: Array) -> Matrices:
+    def _matrices(self, gaps: Array) -> TransitionMatrices:
         rows, columns, _ = self.layout
         entries = np.empty((gaps.size, rows.size, self.n_modes))
         slopes = np.empty(entries.shape)
@@ -187,7 +187,7 @@ class StateSpace:
             slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
             kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
-        return Matrices(entries, slopes, noises, rows, columns)
+        return TransitionMatrices(entries, slopes, noises, rows, columns)
 
     def values(self, states: Array) -> Array:
         """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
@@ -198,7 +198,7 @@ class StateSpace:
         rows, columns = np.ix_(self.layout[2], self.layout[2])
         return covariance[..., rows, columns, :].sum(axis=(-3, -2)) + self.own
 
-    def pulled_back(self, matrices: Matrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
+    def pulled_back(self, matrices: TransitionMatrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
         """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
         found = np.zeros((2, *self.powers.shape))
         n_gaps = len(matrices.entries)
@@ -235,7 +235,7 @@ class Filter:
 
     space: StateSpace
     timeline: Timeline
-    matrices: Matrices  # of the gaps
+    matrices: TransitionMatrices  # of the gaps
     mean: Array  # (n_states, n_modes)
     covariance: Array  # (n_states, n_states, n_modes)
     keeps_covariances: bool = False  # of the states after every step, rather than after the last one
@@ -255,18 +255,18 @@ class Filter:
         return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> FilterChain:
         """What loops run along."""
         matrices, line = self.matrices, self.timeline
-        return Chain(
+        return FilterChain(
             matrices.entries, *self.space.layout, matrices.noises, np.array(self.space.own), line.which, line.common
         )
 
     @cached_property
-    def table(self) -> Gains:
+    def table(self) -> FilterGains:
         """Gains, variances of innovations and filtered covariances."""
         first = np.array(self.covariance, order="C")
-        return Gains(*_loops().gains(self.chain, first, STEADY, self.keeps_covariances))
+        return FilterGains(*_loops().gains(self.chain, first, STEADY, self.keeps_covariances))
 
     @property
     def variances(self) -> Array:
@@ -349,7 +349,7 @@ class Filter:
         innovations = white * np.sqrt(self.variances)
         return _loops().forward(self.chain, self.table, self.mean, innovations, False, False)[0]
 
-    def slopes(self, values: Sequence[Array]) -> Slopes:
+    def slopes(self, values: Sequence[Array]) -> ProcessGradient:
         """Log likelihood with its derivatives, equation (30), of values whose outer products add up.
 
         They are what was observed, and what it may deviate by where it is known in part.
@@ -366,7 +366,7 @@ class Filter:
             on_first = on_first + 0.5 * at_first
             on_entries = on_entries + with_states
         powers, rates = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
-        return Slopes(self._log_densities(lengths), powers, rates, on_own)
+        return ProcessGradient(self._log_densities(lengths), powers, rates, on_own)
 
 
 def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
@@ -378,13 +378,13 @@ def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
     yield from (slice(start, start + length) for start in range(0, space.n_modes, length))
 
 
-def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> Slopes:
+def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> ProcessGradient:
     """Log likelihoods with their derivatives, by lots of modes: equation (30)."""
     found = [
         Filter.of(space.modes(lot), timeline, keeps_covariances=True).slopes([one[:, lot] for one in values])
         for lot in lots(space, timeline)
     ]
-    return Slopes(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+    return ProcessGradient(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 
 
 # ---------------------------------------------------------------------------------------------- Whittle's information

@@ -20,7 +20,7 @@ FEWEST_IN_BLOCKS = 64  # steps of a run, below which blocks do not pay
 Step = Callable[[int, Array, Array], tuple[Array, tuple[Array, ...]]]  # the first of its run, state, input: new, found
 
 
-class Chain(NamedTuple):
+class FilterChain(NamedTuple):
     """A state space over steps, as loops take it; arrays end in modes."""
 
     transitions: Array  # (n_gaps, n_entries, n_modes), over gaps, by their entries that are not zero
@@ -55,7 +55,7 @@ class Chain(NamedTuple):
         return found
 
 
-class Gains(NamedTuple):
+class FilterGains(NamedTuple):
     """Gains of a filter, one row per step until they repeat: equation (29)."""
 
     gains: Array  # (n_rows, n_states, n_modes), k / s
@@ -88,7 +88,7 @@ def written_out(transition: Array, rows: Indices, columns: Indices, n_states: in
     return out
 
 
-def gains(chain: Chain, first: Array, tolerance: float, keep: bool) -> Gains:
+def gains(chain: FilterChain, first: Array, tolerance: float, keep: bool) -> FilterGains:
     """The table of gains; with covariances after every step, or after the last one."""
     found_gains: list[Array] = []
     found_variances: list[Array] = []
@@ -118,7 +118,7 @@ def gains(chain: Chain, first: Array, tolerance: float, keep: bool) -> Gains:
             is_steady, before = has_settled(change, before, tolerance), change
         else:
             is_steady, before = False, np.inf
-    return Gains(np.array(found_gains), np.array(found_variances), np.array(found_filtered), index)
+    return FilterGains(np.array(found_gains), np.array(found_variances), np.array(found_filtered), index)
 
 
 def _runs(index: Indices) -> Iterator[tuple[int, int]]:
@@ -173,7 +173,7 @@ def _scan(step: Step, first: int, state: Array, inputs: Array, outputs: Sequence
 
 
 def forward(
-    chain: Chain, table: Gains, first: Array, given: Array, are_values: bool, keep: bool
+    chain: FilterChain, table: FilterGains, first: Array, given: Array, are_values: bool, keep: bool
 ) -> tuple[Array, Array]:
     """Innovations of values, or values of innovations, and filtered states after every step or the last: (29)."""
     found = np.empty(given.shape)
@@ -190,7 +190,7 @@ def forward(
     return found, states if keep else last[None]
 
 
-def _adjoints(chain: Chain, table: Gains, innovations: Array, keep: bool) -> tuple[Array, Array]:
+def _adjoints(chain: FilterChain, table: FilterGains, innovations: Array, keep: bool) -> tuple[Array, Array]:
     """Solutions ``u``, and the adjoints ``r`` of predicted states where they are asked for: equation (30)."""
     solved = np.empty(innovations.shape)
     adjoints = np.empty((len(innovations) if keep else 0, *table.gains.shape[1:]))
@@ -206,12 +206,14 @@ def _adjoints(chain: Chain, table: Gains, innovations: Array, keep: bool) -> tup
     return solved, adjoints
 
 
-def backward(chain: Chain, table: Gains, innovations: Array) -> Array:
+def backward(chain: FilterChain, table: FilterGains, innovations: Array) -> Array:
     """``C^-1 z`` from the innovations of ``z``: equation (31)."""
     return _adjoints(chain, table, innovations, False)[0]
 
 
-def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tuple[Array, Array, Array, Array]:
+def scores(
+    chain: FilterChain, table: FilterGains, innovations: Array, states: Array
+) -> tuple[Array, Array, Array, Array]:
     """Sums over steps of what equation (30) asks of the data: ``u^2``, ``r r^T`` by gap, at first, and with states."""
     solved, adjoints = _adjoints(chain, table, innovations, keep=True)
     rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.row_of
@@ -242,7 +244,7 @@ def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tup
 
 
 def informations(
-    chain: Chain, table: Gains, tolerance: float, with_sums: bool, wanted: Indices
+    chain: FilterChain, table: FilterGains, tolerance: float, with_sums: bool, wanted: Indices
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances: equation (30).
 
@@ -294,7 +296,7 @@ def informations(
     return diagonals, sums, here, crossed, kept
 
 
-def products(chain: Chain, shared: Array, values: Array) -> Array:
+def products(chain: FilterChain, shared: Array, values: Array) -> Array:
     """``C z``: a recursion forwards and another one backwards; `shared` is the stationary covariance with a value."""
     lower, upper = np.empty((2, *values.shape))
 

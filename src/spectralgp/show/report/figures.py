@@ -24,8 +24,8 @@ from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.scores import LEVELS, Calibration, interval_half_width
 from spectralgp.series.backtests import Backtest
-from spectralgp.show.report.numbers import Bands, Numbers, Predictions, deviation_band
-from spectralgp.show.report.series import SeriesNumbers, shares_inside
+from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport, deviation_band
+from spectralgp.show.report.series import SeriesReport, shares_inside
 from spectralgp.show.report.words import NAMES
 
 go = require("plotly.graph_objects", "report", "to write a report")
@@ -87,7 +87,7 @@ TEMPLATES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class NodePlaces:
     """Where nodes are drawn; `note` says how that was found, if the graph does not say it."""
 
     nodes: NDArray[np.intp]  # those that are drawn, ascending
@@ -95,7 +95,7 @@ class Places:
     note: str
 
 
-def places_of(graph: Graph) -> Places:
+def places_of(graph: Graph) -> NodePlaces:
     """Places of the nodes of a graph: its coordinates, or a layout by its edges."""
     known, note = graph.coordinates, ""
     if known is None or known.shape[1] == 0:
@@ -114,7 +114,7 @@ def places_of(graph: Graph) -> Places:
     if graph.n_nodes > MAX_NODES:
         nodes = np.linspace(0, graph.n_nodes - 1, MAX_NODES).astype(np.intp)
         note = f"{note} Of {graph.n_nodes:,} nodes {MAX_NODES:,} are drawn, evenly spaced in their order.".strip()
-    return Places(nodes, places[nodes], note)
+    return NodePlaces(nodes, places[nodes], note)
 
 
 def _layout(graph: Graph) -> Array:
@@ -154,7 +154,7 @@ def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
 
-def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float) -> dict[str, Any]:
+def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect: float) -> dict[str, Any]:
     """What the script of the page reads: the figures by the names of their places, and the values of the map."""
     predictions, nodes = numbers.predictions, places.nodes
     shown = shown_signals(len(predictions.labels), nodes.size)
@@ -164,7 +164,7 @@ def figure_data(numbers: Numbers | SeriesNumbers, places: Places, aspect: float)
     labels = [predictions.labels[number] for number in shown.tolist()]
     along, nearest = positions_of(labels), int(np.argmin(np.abs(shown - predictions.first)))
     figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along)}
-    if isinstance(numbers, SeriesNumbers):
+    if isinstance(numbers, SeriesReport):
         figures |= series_figures(numbers)
     else:
         figures["scatter-plot"] = _scatter(predictions, numbers.names, nodes)
@@ -212,7 +212,7 @@ def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
+class SignalAxis:
     """Where signals stand along an axis: dates, numbers or just their labels."""
 
     places: list[Any]
@@ -221,11 +221,11 @@ class Along:
     title: str
 
 
-def positions_of(labels: list[str]) -> Along:
+def positions_of(labels: list[str]) -> SignalAxis:
     """Dates and numbers are read from labels; rows that are counted stand by their numbers."""
     if all(DATE.fullmatch(label) for label in labels):
         order = sorted(range(len(labels)), key=labels.__getitem__)
-        return Along(list(labels), order, "date", "")
+        return SignalAxis(list(labels), order, "date", "")
     texts, title = labels, ""
     if all(label.startswith("row ") for label in labels):
         texts, title = [label.removeprefix("row ") for label in labels], "row"
@@ -234,11 +234,11 @@ def positions_of(labels: list[str]) -> Along:
     except ValueError:
         numbers = [np.nan]
     if not np.isfinite(numbers).all():
-        return Along(list(labels), list(range(len(labels))), "category", "")
-    return Along(numbers, np.argsort(numbers, kind="stable").tolist(), "linear", title)
+        return SignalAxis(list(labels), list(range(len(labels))), "category", "")
+    return SignalAxis(numbers, np.argsort(numbers, kind="stable").tolist(), "linear", title)
 
 
-def series_figures(numbers: SeriesNumbers) -> dict[str, Any]:
+def series_figures(numbers: SeriesReport) -> dict[str, Any]:
     """Figures of a series but for those that have controls: scores by horizon, time scales by frequency."""
     found, drawn = numbers.backtest, {}
     if found is not None:
@@ -272,7 +272,7 @@ def _coverage_by_horizon(found: Backtest) -> Any:
     return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
 
 
-def _rates(numbers: SeriesNumbers) -> Any:
+def _rates(numbers: SeriesReport) -> Any:
     """Time scales and powers of components by frequency, with bands of two standard deviations."""
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
     hover = "%{y:.3g} at frequency %{x:.2g}"
@@ -305,7 +305,7 @@ def _shade(colour: str, opacity: float) -> dict[str, Any]:
     return {"mode": "lines", "fill": "toself", "fillcolor": fill, "line": {"width": 0}}
 
 
-def _node(along: Along) -> Any:
+def _node(along: SignalAxis) -> Any:
     """Marks without places for a node over the signals, which the page fills in."""
     figure = go.Figure(layout={"hovermode": "closest"})
     figure.update_xaxes(type=along.kind, title=along.title, zeroline=False)
@@ -331,7 +331,7 @@ def hover_text(name: str) -> str:
     return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
 
 
-def _map(graph: Graph, places: Places, aspect: float) -> Any:
+def _map(graph: Graph, places: NodePlaces, aspect: float) -> Any:
     """Edges, and marks without places for nodes observed, not observed and chosen, which the page fills in."""
     n_drawn = places.nodes.size
     weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
@@ -398,7 +398,7 @@ def _colour_range(values: Array) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def filter_figure(bands: Bands) -> Any:
+def filter_figure(bands: FilterBands) -> Any:
     """Filters with their bands, each kind of unit on an axis of its own, above the shares of the spectrum."""
     has_carry = any(one.which == "carry" for one in bands.filters)
     heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]

@@ -14,13 +14,13 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
-from spectralgp.learning.fitting import FittedModels, Tried
-from spectralgp.model.fields import Mixture, Posterior, Predictive, leave_one_out
+from spectralgp.learning.fitting import ComparedModel, FittedModels
+from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.report.shapes import FilterShape
 
 if TYPE_CHECKING:
-    from spectralgp.learning.baselines import Performance
+    from spectralgp.learning.baselines import PredictionErrors
     from spectralgp.learning.time_order import TimeOrder
 
 Source = Literal["left out", "held out", "fitted", "forecast"]
@@ -47,7 +47,7 @@ def laplacian_in_words(kind: str, scaled: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LearntFilter:
-    """A learnt filter over `Bands.grid`, averaged over stacked models."""
+    """A learnt filter over `FilterBands.grid`, averaged over stacked models."""
 
     which: Which
     mean: Array
@@ -56,7 +56,7 @@ class LearntFilter:
 
 
 @dataclass(frozen=True, eq=False)
-class Bands:
+class FilterBands:
     """Filters over the spectrum, and in bins of it the shares of the eigenvalues and of the energy of the data.
 
     Signals are centred and scaled; white ones have the same shares of both. Kernels off the spectrum have no filters.
@@ -71,14 +71,14 @@ class Bands:
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class ImputedValues:
     """What fills holes, as it would be observed: NaN where there is none."""
 
     mean: Array  # (n_signals, n_nodes)
     std: Array
 
     @classmethod
-    def of(cls, observed: Array, mean: Array, variance: Array) -> Filled:
+    def of(cls, observed: Array, mean: Array, variance: Array) -> ImputedValues:
         """Of means and variances of all values, those that were not observed."""
         holes = np.isnan(observed)
         return cls(np.where(holes, mean, np.nan), np.where(holes, np.sqrt(variance), np.nan))
@@ -98,7 +98,9 @@ class Predictions:
     std: Array
     log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
-    filled: Filled | None = None  # what was not observed, given the rest of its signal too; None where it is not known
+    filled: ImputedValues | None = (
+        None  # what was not observed, given the rest of its signal too; None where it is not known
+    )
     pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
     first: int = 0  # signal that is shown at first
 
@@ -109,7 +111,7 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class Variance:
+class VarianceShares:
     """Where the variance of the signals comes from, as shares."""
 
     # by the account of the model of the largest weight, adding up to one
@@ -124,7 +126,7 @@ class Variance:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class PredictionScores:
     """How good the predictions are, over all observed values, and by node."""
 
     n_values: int
@@ -138,7 +140,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SignalCounts:
     """How many training signals there are, and what is missing from them."""
 
     signals: int
@@ -149,7 +151,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class ModelSummary:
     """A model of the mixture, or the one model; its fit is in the units of the data."""
 
     name: str
@@ -158,27 +160,27 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class SignalReport:
     """Everything that a report of signals tells; models come with the heaviest, those compared with the best first."""
 
     graph: Graph
     names: tuple[str, ...]
-    counts: Counts
-    bands: Bands
+    counts: SignalCounts
+    bands: FilterBands
     predictions: Predictions
-    scores: Scores
+    scores: PredictionScores
     calibration: Calibration
-    variance: Variance
-    members: tuple[Member, ...]
-    tried: tuple[Tried, ...]
+    variance: VarianceShares
+    members: tuple[ModelSummary, ...]
+    tried: tuple[ComparedModel, ...]
     stand_ins: int  # draws of the hyperparameters that the best values replace
     has_inputs: bool
     inputs: tuple[str, ...]  # what predictions are made from, in words
     note: str  # what was done about the signals that were given
     correlations: tuple[float, float] | None  # of what is not noise at joined nodes, and at any two: medians
     order: str  # that rows are in the order of time, in words
-    forecasts: tuple[Performance, ...]  # of signals: ours first, then the baselines; none where ours is the fit
-    fillings: tuple[Performance, ...]  # of hidden entries, where signals have holes
+    forecasts: tuple[PredictionErrors, ...]  # of signals: ours first, then the baselines; none where ours is the fit
+    fillings: tuple[PredictionErrors, ...]  # of hidden entries, where signals have holes
 
 
 OURS = "learnt model"
@@ -193,7 +195,7 @@ class NewSignals:
     labels: Sequence[str]
     inputs: Any  # in the form that kernels take
     observed: Array
-    at: Predictive
+    at: PredictiveDistribution
 
 
 def gather(
@@ -206,7 +208,7 @@ def gather(
     columns: Indices | None = None,
     without: Without | None = None,
     note: str = "",
-) -> Numbers:
+) -> SignalReport:
     """Everything a report tells of a fitted estimator; `names` are those of the nodes, in the graph's order.
 
     `labels` are those of the training signals; `n_empty` more had no value at all. Without signals that are `held_out`
@@ -231,8 +233,8 @@ def gather(
     found_forecasts = _forecasts(seen, new, predictions, columns, learnt.order)
     is_lagged = any(one.name == "no change" for one in found_forecasts)
     fitted = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
-    members = (Member(one.described, weight, fit) for one, weight, fit in fitted)
-    return Numbers(
+    members = (ModelSummary(one.described, weight, fit) for one, weight, fit in fitted)
+    return SignalReport(
         graph=graph,
         names=tuple(names),
         counts=_counts(heaviest.inputs, training, n_empty),
@@ -265,20 +267,20 @@ def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
 
 def _forecasts(
     seen: Pair, new: Pair | None, predictions: Predictions, columns: Indices | None, order: TimeOrder | None
-) -> tuple[Performance, ...]:
+) -> tuple[PredictionErrors, ...]:
     """Ours and the baselines on the same signals; none where ours saw them, or where there is nothing to learn from."""
     if predictions.log_density is None or len(seen[1]) < 2:
         return ()
-    from spectralgp.learning.baselines import Performance, baselines_of, forecasts
+    from spectralgp.learning.baselines import PredictionErrors, baselines_of, forecasts
 
     ours, found = predictions, baselines_of(*seen, columns, None if order is None else order.factor)
     compared = (ours.observed, ours.mean, ours.std, ours.log_density, ours.transformed)
-    return (Performance.of(OURS, *compared), *forecasts(found, seen, new))
+    return (PredictionErrors.of(OURS, *compared), *forecasts(found, seen, new))
 
 
 def _fillings(
     graph: Graph, seen: Pair, new: Pair | None, held_out: NewSignals | None, without: Without | None
-) -> tuple[Performance, ...]:
+) -> tuple[PredictionErrors, ...]:
     """Ours and others at hidden entries: of new signals or, where there are none, of the training signals.
 
     Hyperparameters stay those learnt from all training signals. None where nothing is missing.
@@ -371,18 +373,20 @@ def _training_predictions(
     return Predictions("left out", labels, training, mean, std, density, baseline, filled, left.transforms)
 
 
-def _filled(heaviest: Posterior, observed: Array, given_all: Callable[[], Predictive]) -> Filled | None:
+def _filled(
+    heaviest: Posterior, observed: Array, given_all: Callable[[], PredictiveDistribution]
+) -> ImputedValues | None:
     """What fills holes, by the law of signals given all that was observed; None without holes, or on a large graph."""
     if not np.isnan(observed).any() or not heaviest.basis.has_eigenvectors:
         return None
     found = given_all()
-    return Filled.of(observed, found.values, found.values_variance())
+    return ImputedValues.of(observed, found.values, found.values_variance())
 
 
-def _counts(inputs: Array, training: Array, n_empty: int) -> Counts:
+def _counts(inputs: Array, training: Array, n_empty: int) -> SignalCounts:
     distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
-    return Counts(
+    return SignalCounts(
         signals=len(training),
         repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
         empty=n_empty,
@@ -391,7 +395,7 @@ def _counts(inputs: Array, training: Array, n_empty: int) -> Counts:
     )
 
 
-def _bands(model: Any, heaviest: Posterior) -> Bands:
+def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     spectrum = model.spectrum_
     # nodes of a quadrature may lie a little beyond the interval
     upper = min(float(np.max(spectrum.eigenvalues)), spectrum.upper) or spectrum.upper
@@ -415,7 +419,7 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
         energy = _shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
-    return Bands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
+    return FilterBands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
 
 
 def _shares(bins: NDArray[np.intp], weights: Array) -> Array:
@@ -424,9 +428,9 @@ def _shares(bins: NDArray[np.intp], weights: Array) -> Array:
     return amounts / (float(amounts.sum()) or 1.0)
 
 
-def _scores(observed: Array, mean: Array, std: Array) -> Scores:
+def _scores(observed: Array, mean: Array, std: Array) -> PredictionScores:
     known = np.isfinite(observed)
-    return Scores(
+    return PredictionScores(
         n_values=int(known.sum()),
         error=scores.root_mean_square_error(observed, mean),
         spread=float(np.sqrt(np.mean(np.square(std[known])))),
@@ -445,7 +449,7 @@ def _powers(heaviest: Posterior) -> tuple[Array, Array]:
     return factor * prior.power, prior.graph_kernel.residual_power(prior.graph_basis.eigenvalues)
 
 
-def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> Variance:
+def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> VarianceShares:
     prior, basis = heaviest.prior, heaviest.prior.graph_basis
     carry = 0.0
     if heaviest.carried is not None:
@@ -459,7 +463,7 @@ def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: 
     from_inputs, neighbours, carried, noise = (parts / parts.sum()).tolist()
     predicted = _explained(predictions, predictions.mean)
     of = "" if heaviest.transformation is None else heaviest.transformation.described
-    return Variance(from_inputs, neighbours, carried, noise, predicted, with_neighbours, of)
+    return VarianceShares(from_inputs, neighbours, carried, noise, predicted, with_neighbours, of)
 
 
 def _explained(predictions: Predictions, mean: Array) -> float | None:

@@ -12,11 +12,11 @@ import numpy as np
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.show.report import figures, series, words
-from spectralgp.show.report.numbers import Numbers
-from spectralgp.show.report.series import SeriesNumbers
+from spectralgp.show.report.numbers import SignalReport
+from spectralgp.show.report.series import SeriesReport
 
 
-def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> Path:
+def write_page(path: str | PathLike[str], numbers: SignalReport | SeriesReport, title: str, aspect: float) -> Path:
     """Write a report to a file, whole or not at all; a file of that name is replaced."""
     text = page_of(numbers, title, aspect)
     with atomic_write(Path(path)) as beside:
@@ -24,11 +24,11 @@ def write_page(path: str | PathLike[str], numbers: Numbers | SeriesNumbers, titl
     return Path(path)
 
 
-def page_of(numbers: Numbers | SeriesNumbers, title: str, aspect: float) -> str:
+def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> str:
     """The report as one page of HTML; on its map one unit upwards is drawn `aspect` times as long as one sideways."""
     plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
     environment = _environment(require("jinja2", "report", "to write a report"))
-    template = environment.get_template("series.html" if isinstance(numbers, SeriesNumbers) else "signals.html")
+    template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
     places = figures.places_of(numbers.graph)
     told = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
     modules = {"figures": figures, "series": series, "words": words}

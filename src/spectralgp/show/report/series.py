@@ -13,7 +13,7 @@ from spectralgp.graphs import Graph
 from spectralgp.scores import JUDGED_LEVELS
 from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.series.model import SeriesModel
-from spectralgp.show.report.numbers import Filled, Predictions
+from spectralgp.show.report.numbers import ImputedValues, Predictions
 from spectralgp.show.report.words import capitalised, count, listing, percent, worst_nodes
 
 WIDEST = 1_000.0  # factor between what was learnt and the end of its band: beyond it nothing is known
@@ -28,7 +28,7 @@ JUDGED = {
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ComponentCurve:
     """A component of the series by frequency of the graph: how long patterns last, or their power."""
 
     name: str
@@ -38,17 +38,19 @@ class Curve:
     high: Array
 
 
-def learnt_curves(model: Any, which: Literal["rate", "power"], frequencies: Array | None = None) -> tuple[Curve, ...]:
+def learnt_curves(
+    model: Any, which: Literal["rate", "power"], frequencies: Array | None = None
+) -> tuple[ComponentCurve, ...]:
     """Of each component of a fitted forecaster the time scale in steps, one over the rate, or the power."""
     points, found, deviations = model.response(frequencies, return_std=True, which=which)
     values = 1 / found if which == "rate" else found
     reach = np.exp(np.minimum(2 * deviations / found, np.log(WIDEST)))  # two deviations of the logarithm
     curves = zip(model.component_names_, values, values / reach, values * reach, strict=True)
-    return tuple(Curve(name, points, value, low, high) for name, value, low, high in curves)
+    return tuple(ComponentCurve(name, points, value, low, high) for name, value, low, high in curves)
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesNumbers:
+class SeriesReport:
     """Everything that a report of a series tells; nodes are in the graph's order."""
 
     graph: Graph
@@ -56,12 +58,12 @@ class SeriesNumbers:
     predictions: Predictions  # rows before the forecast, of which nothing is predicted, and those of the forecast
     model: SeriesModel
     backtest: Backtest | None
-    times: tuple[Curve, ...]  # in steps; none where every node is on its own
-    powers: tuple[Curve, ...]
+    times: tuple[ComponentCurve, ...]  # in steps; none where every node is on its own
+    powers: tuple[ComponentCurve, ...]
 
 
 def forecast_predictions(
-    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, filled: Filled | None
+    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, filled: ImputedValues | None
 ) -> Predictions:
     """Rows that were observed, and after them those of a forecast with what came of it, NaN where that is not known."""
     nothing = np.full(past.shape, np.nan)
@@ -69,11 +71,11 @@ def forecast_predictions(
     means, deviations = (np.concatenate([nothing, one]) for one in (mean, std))
     if filled is not None:
         rest = np.full(mean.shape, np.nan)
-        filled = Filled(np.concatenate([filled.mean, rest]), np.concatenate([filled.std, rest]))
+        filled = ImputedValues(np.concatenate([filled.mean, rest]), np.concatenate([filled.std, rest]))
     return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled, first=len(past))
 
 
-def overview(numbers: SeriesNumbers) -> str:
+def overview(numbers: SeriesReport) -> str:
     """How much there is, in one sentence."""
     graph, model, last = numbers.graph, numbers.model, numbers.predictions.labels[-1]
     n_steps = len(numbers.predictions.labels) - numbers.predictions.first
@@ -81,7 +83,7 @@ def overview(numbers: SeriesNumbers) -> str:
     return f"{sizes}; a forecast of {count(n_steps, 'step')}, up to {last}."
 
 
-def glance(numbers: SeriesNumbers) -> list[str]:
+def glance(numbers: SeriesReport) -> list[str]:
     """What is forecast and how well."""
     found = numbers.backtest
     n_nodes = numbers.graph.n_nodes
@@ -139,7 +141,7 @@ def _steps(number: float) -> str:
     return f"{float(f'{number:.2g}'):,g}"
 
 
-def watch_outs(numbers: SeriesNumbers) -> list[str]:
+def watch_outs(numbers: SeriesReport) -> list[str]:
     """What a reader should know before trusting the forecasts."""
     notes = [capitalised(f"{note}.") for note in numbers.model.notes]
     found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
@@ -148,7 +150,7 @@ def watch_outs(numbers: SeriesNumbers) -> list[str]:
     return [*notes, *found, *failed]
 
 
-def neighbour_words(numbers: SeriesNumbers) -> list[str]:
+def neighbour_words(numbers: SeriesReport) -> list[str]:
     """How much the graph has to do with the forecasts, and how long patterns last."""
     stack, said = numbers.model.stack, []
     members = zip(stack.weights, stack.members, strict=True)

@@ -35,14 +35,14 @@ MEANINGS: dict[Kind, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class SpectrumModes:
     """Frequencies that stand for those of a graph: the lowest, the highest, and the mean of each bin between."""
 
     points: Array  # ascending
     shares: Array  # of the graph's frequencies, adding up to one
 
     @classmethod
-    def of(cls, spectrum: Spectrum) -> Modes:
+    def of(cls, spectrum: Spectrum) -> SpectrumModes:
         """Those of a spectrum."""
         values = np.clip(spectrum.eigenvalues, 0.0, spectrum.upper)
         counts = np.maximum(spectrum.multiplicities, 0.0)  # weights of a quadrature may be negative one by one
@@ -83,7 +83,7 @@ class FilterShape:
         return ", ".join([*listed, f"{last:.3g} at the highest"])
 
 
-def shape_of(modes: Modes, values: Array, draws: Array | None = None) -> FilterShape:
+def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) -> FilterShape:
     """The shape of a filter from its values at the frequencies of `modes`, and draws of these if there are any.
 
     It is decided by shares of the power, the square of a filter, summed over the graph's frequencies. A filter is flat
@@ -122,7 +122,7 @@ def _relative(values: Array, shares: Array) -> Array:
     return np.asarray(power / (power @ shares)[..., None])
 
 
-def _turns(modes: Modes, values: Array, extremes: list[int]) -> tuple[tuple[float, float], ...]:
+def _turns(modes: SpectrumModes, values: Array, extremes: list[int]) -> tuple[tuple[float, float], ...]:
     places = sorted({0, *extremes, values.size - 1})
     return tuple((float(modes.points[place]), float(values[place])) for place in places)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp.scores import Calibration, Share
-from spectralgp.show.report.numbers import Bands, Numbers, Source, Variance, Which
+from spectralgp.show.report.numbers import FilterBands, SignalReport, Source, VarianceShares, Which
 
 if TYPE_CHECKING:
-    from spectralgp.learning.baselines import Performance
+    from spectralgp.learning.baselines import PredictionErrors
 
 # thresholds beyond which something is said
 FEW_SIGNALS = 10
@@ -115,7 +115,7 @@ def training_note(n_training: int, n_given: int) -> str:
     return f"{n_training:,} of the {n_given:,} signals given {are}, which the model has seen: left out here."
 
 
-def overview(numbers: Numbers) -> str:
+def overview(numbers: SignalReport) -> str:
     """How much there is, in one sentence."""
     graph, n_models = numbers.graph, sum(one.weight > 0 for one in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
@@ -123,7 +123,7 @@ def overview(numbers: Numbers) -> str:
     return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
-def glance(numbers: Numbers) -> list[str]:
+def glance(numbers: SignalReport) -> list[str]:
     """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
     found, source = numbers.scores, SOURCES[numbers.predictions.source]
     n_nodes = numbers.graph.n_nodes
@@ -167,7 +167,7 @@ def worst_nodes(names: Sequence[str], errors: Array) -> list[str]:
     return [f"Errors are largest at {listing(named[:-1][:N_NAMED])}, and smallest at {named[-1]}."]
 
 
-def neighbour_words(numbers: Numbers) -> list[str]:
+def neighbour_words(numbers: SignalReport) -> list[str]:
     """What nodes have in common, in plain words."""
     said = []
     if numbers.correlations is not None:
@@ -187,7 +187,7 @@ def neighbour_words(numbers: Numbers) -> list[str]:
     return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
 
 
-def filter_words(bands: Bands, has_inputs: bool) -> list[str]:
+def filter_words(bands: FilterBands, has_inputs: bool) -> list[str]:
     """What kind of filter each is, one sentence each."""
     if not bands.filters:
         return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
@@ -201,7 +201,7 @@ def filter_words(bands: Bands, has_inputs: bool) -> list[str]:
     return said
 
 
-def variance_words(variance: Variance, source: Source, has_inputs: bool) -> list[str]:
+def variance_words(variance: VarianceShares, source: Source, has_inputs: bool) -> list[str]:
     """How much of the variance is explained, and by what."""
     predicted, where = variance.predicted, SOURCES[source]["predicted"]
     said = []
@@ -231,7 +231,7 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool) -> list
     return [*said, f"By the model's own account {listing(listed)}."]
 
 
-def watch_outs(numbers: Numbers) -> list[str]:
+def watch_outs(numbers: SignalReport) -> list[str]:
     """What a reader should know before trusting the model; empty where nothing stands out."""
     graph, counts, variance, members = numbers.graph, numbers.counts, numbers.variance, numbers.members
     n_values = max(counts.signals * graph.n_nodes, 1)
@@ -270,7 +270,7 @@ def watch_outs(numbers: Numbers) -> list[str]:
     return [sentence for sentence, applies in warnings.items() if applies]
 
 
-def filter_warnings(bands: Bands) -> list[str]:
+def filter_warnings(bands: FilterBands) -> list[str]:
     """Which filters are uncertain."""
     return [
         f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value."
@@ -283,7 +283,7 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def baseline_words(found: Sequence[Performance], where: str) -> list[str]:
+def baseline_words(found: Sequence[PredictionErrors], where: str) -> list[str]:
     """Which baselines are better than ours, the first one given, and in what."""
     if len(found) < 2:
         return []
