@@ -42,7 +42,7 @@ from spectralgp.files import models as models_module
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, series_of
-from spectralgp.files.models import ModelReader, made
+from spectralgp.files.models import ModelReader, decoded
 from spectralgp.files.schema import MAKERS, RECORDS, array
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
@@ -617,10 +617,10 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
         {"inputs": None},
     )
     for change in right:
-        found = made(*changed(content, change))
+        found = decoded(*changed(content, change))
         check_classes(found)
         assert (found.labels.tolist(), found.classes, found.is_flat) == (LABELS.tolist(), ("a", "b"), False)
-    exact = made(*changed(content, {"parameters.spectrum": None})).parameters["spectrum"]
+    exact = decoded(*changed(content, {"parameters.spectrum": None})).parameters["spectrum"]
     assert (exact, found.parameters["spectrum"]) == (Exact(), "auto")
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"labels": np.minimum(LABELS, 0)}, "labels must be of 2 classes"),
@@ -639,7 +639,7 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            check_classes(made(*changed(content, change)))
+            check_classes(decoded(*changed(content, change)))
 
 
 def test_parts_of_a_forecaster_go_together(files, tmp_path):
@@ -649,7 +649,7 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
         "stack.correlations": np.empty((0, 4, 4)), "states.0.unknown": np.arange(8.0).reshape(2, 1, 4),
         "backtest.coverages": None,
     }  # fmt: skip
-    model = series_of(made(*changed(content, right)))
+    model = series_of(decoded(*changed(content, right)))
     np.testing.assert_array_equal(model.states[0].unknown, right["states.0.unknown"])
     assert len(model.states[1].unknown) == 0
     assert (model.stack.spread, len(model.stack.members)) == (1, 2)
@@ -674,7 +674,7 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            series_of(made(*changed(content, change)))
+            series_of(decoded(*changed(content, change)))
 
 
 def test_a_graph_is_made_of_rows_that_are_whole():

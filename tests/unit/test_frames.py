@@ -28,7 +28,7 @@ from spectralgp._basics.tables import (
     row_labels,
     series_index,
     some,
-    written,
+    to_table,
 )
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
@@ -120,14 +120,14 @@ def test_objects_that_stand_for_nothing_are_nan():
 
 def test_numbers_become_tables_of_a_kind():
     table = np.arange(6.0).reshape(2, 3)
-    assert written(table, TableKind("polars")).columns == ["0", "1", "2"]
-    assert written(table, TableKind("pyarrow"), (1, "b", 2.5)).column_names == ["1", "b", "2.5"]
-    assert written(table, TableKind("pandas"), None, ["x", "y"]).index.tolist() == ["x", "y"]
+    assert to_table(table, TableKind("polars")).columns == ["0", "1", "2"]
+    assert to_table(table, TableKind("pyarrow"), (1, "b", 2.5)).column_names == ["1", "b", "2.5"]
+    assert to_table(table, TableKind("pandas"), None, ["x", "y"]).index.tolist() == ["x", "y"]
     for library in ("pandas", "polars"):
-        series = written(np.array([1.0, 3.0]), TableKind(library))
+        series = to_table(np.array([1.0, 3.0]), TableKind(library))
         assert (series.shape, series.to_list()) == ((2,), [1.0, 3.0])
     with pytest.raises(ValueError, match=r"names of nodes must differ as texts to be columns of polars; got '1' more"):
-        written(table, TableKind("polars"), (1, "1", "b"))
+        to_table(table, TableKind("polars"), (1, "1", "b"))
 
 
 @pytest.mark.parametrize(
@@ -142,16 +142,16 @@ def test_numbers_become_tables_of_a_kind():
 )
 def test_rows_of_xarray_are_along_what_their_labels_are_called(index, dims, found):
     for is_turned in (False, True):
-        array = written(np.arange(6.0).reshape(2, 3), TableKind("xarray", dims, is_turned), ("a", "b", "c"), index)
+        array = to_table(np.arange(6.0).reshape(2, 3), TableKind("xarray", dims, is_turned), ("a", "b", "c"), index)
         assert array.dims == (found[::-1] if is_turned else found)
         assert array.sel({found[1]: "b"}).to_numpy().tolist() == [1, 4]
         assert (found[0] in array.coords) == (index is not None)
-    assert written(np.ones(2), TableKind("xarray", dims), None, index).dims == found[:1]
+    assert to_table(np.ones(2), TableKind("xarray", dims), None, index).dims == found[:1]
 
 
 def test_labels_with_levels_stay_so_in_xarray():
     levels = pd.MultiIndex.from_tuples([("x", 1), ("y", 2)], names=["letter", "number"])
-    array = written(np.array([[3.0], [4.0]]), TableKind("xarray"), ("a",), levels)
+    array = to_table(np.array([[3.0], [4.0]]), TableKind("xarray"), ("a",), levels)
     assert array.sel(letter="y").values.tolist() == [[4.0]]
 
 

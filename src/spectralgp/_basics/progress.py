@@ -21,7 +21,7 @@ What also has the methods ``mention`` and ``announce`` hears of what goes on wit
 _listener: ContextVar[tuple[Progress | None, bool]] = ContextVar("spectralgp_progress", default=(None, False))
 
 
-def report(step: str) -> None:
+def step_done(step: str) -> None:
     """Say that a step is done."""
     progress, counts = _listener.get()
     if progress is not None and counts:
@@ -85,7 +85,7 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progress | None]:
-    """Draw a bar for the work inside, which `report` advances; gives what to call instead, or None without a bar.
+    """Draw a bar for the work inside, which `step_done` advances; gives what to call instead, or None without a bar.
 
     A bar is drawn on the error stream, if that is a terminal or a notebook's; output that is piped or logged gets
     nothing. It counts steps without a total where `n_steps` is None.

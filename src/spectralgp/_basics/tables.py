@@ -427,7 +427,7 @@ WRITTEN = (*LIBRARIES, "modin", "cudf")  # those that narwhals can make, too
 SIGNAL = "signal"  # what the dimension of the rows is called where nothing else is known
 
 
-def written(values: Any, layout: TableKind, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
+def to_table(values: Any, layout: TableKind, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
     """Numbers of shape (n_rows, n_columns) or (n_rows,) as a table of a kind.
 
     Libraries that know texts only have the `names` of the columns as texts; without names, columns are numbered. The
@@ -483,7 +483,7 @@ def like_table(values: Any, table: Any) -> Any:
         if hasattr(source, "iloc"):
             named = {"columns": source.columns} if hasattr(source, "columns") else {"name": source.name}
             return type(source)(values, index=source.index, **named)
-        return written(values, layout, table.names) if layout.library in WRITTEN else values
+        return to_table(values, layout, table.names) if layout.library in WRITTEN else values
     if is_array_api_obj(table) and not isinstance(table, np.ndarray):
         return array_namespace(table).asarray(values, dtype=table.dtype, device=device(table))
     return values

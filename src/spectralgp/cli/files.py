@@ -29,7 +29,7 @@ from spectralgp.cli.commands import (
     UpdateCommand,
 )
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
-from spectralgp.files.inputs import TIME, clock_of, inputs_from_file, lagged, time_inputs
+from spectralgp.files.inputs import TIME, clock_kind, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
@@ -213,7 +213,7 @@ def make_inputs(
         known = parts.columns or None
         tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
         columns = tuple(tables[-1].columns)
-    recipe = InputRecipe(clock_of(signals.index) if parts.time else None, parts.lag, columns)
+    recipe = InputRecipe(clock_kind(signals.index) if parts.time else None, parts.lag, columns)
     return CommandData(graph, joined(tables, signals.index, parts), signals, recipe)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import mention, progress_bar, report
+from spectralgp._basics.progress import mention, progress_bar, step_done
 from spectralgp.graphs import Graph
 from spectralgp.graphs.points import Sphere
 from spectralgp.graphs.weights import frozen
@@ -308,7 +308,7 @@ class _Steps:
         n_bytes = min(self._n_bytes, self.total)  # the last chunk is counted as a whole one
         while self._n_steps < N_PROGRESS_STEPS * n_bytes // self.total:
             self._n_steps += 1
-            report(f"{n_bytes / 1e6:.1f} of {self.total / 1e6:.1f} MB")
+            step_done(f"{n_bytes / 1e6:.1f} of {self.total / 1e6:.1f} MB")
 
     def reset(self) -> None:
         pass  # at the end pooch counts all bytes once more, and they are no more than the whole

@@ -69,7 +69,7 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
     return carried + (np.zeros(len(points)) if model.carry is None else model.carry.response(points))
 
 
-def summary_of(learnt: FittedModels) -> str:
+def mixture_summary(learnt: FittedModels) -> str:
     """What was learnt in words: one paragraph per model, the heaviest first."""
     from spectralgp.show.report.words import count
 
@@ -294,7 +294,7 @@ def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
     return replace(learnt, draws=tuple(draws)).conditioned_anew(candidates).posterior
 
 
-def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
+def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
     """Learnt models on another graph, with no signals: a common level and scale take the place of those of nodes."""
     candidates: list[Candidate] = []
     fits, notes = [], list[str]()

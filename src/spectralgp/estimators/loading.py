@@ -54,7 +54,7 @@ def load(
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
     from spectralgp.files.container import read_file
     from spectralgp.files.migrations import migrated
-    from spectralgp.files.models import made, response_names
+    from spectralgp.files.models import decoded, response_names
 
     state, arrays, version = read_file(path)
     with _named(path), np.errstate(all="ignore"):
@@ -69,7 +69,7 @@ def load(
             f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
         )
     with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
-        return RESTORED[kind](made(state, arrays, chosen, responses))
+        return RESTORED[kind](decoded(state, arrays, chosen, responses))
 
 
 @contextmanager

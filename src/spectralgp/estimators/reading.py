@@ -28,7 +28,7 @@ from spectralgp._basics.tables import (
     is_counted,
     match_columns,
     row_labels,
-    written,
+    to_table,
 )
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.operators import precision_of
@@ -184,7 +184,7 @@ class SignalFormat:
         layout = self.layout if output == "default" else TableKind(output)
         if output == "xarray" and self.layout is not None and self.layout.library == "xarray":
             layout = self.layout
-        return values if layout is None else written(values, layout, names, labels)
+        return values if layout is None else to_table(values, layout, names, labels)
 
 
 @contextmanager

@@ -813,7 +813,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        said = answers.summary_of(self._learnt)
+        said = answers.mixture_summary(self._learnt)
         if not self.date_columns_:
             return said
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -939,7 +939,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         check_is_fitted(self)
         other = graph if isinstance(graph, GraphBase) else as_graph(graph)
-        learnt, fresh = answers.on_another_graph(self._learnt, other), copy.copy(self)
+        learnt, fresh = answers.moved_to_graph(self._learnt, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
         fresh._show(

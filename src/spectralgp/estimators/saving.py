@@ -85,9 +85,9 @@ def write_classifier(model: Any, path: str | PathLike[str]) -> None:
 
 def _write(path: str | PathLike[str], kind: str, graph: GraphBase, parts: dict[str, Any]) -> None:
     from spectralgp.files.container import write_file
-    from spectralgp.files.models import written
+    from spectralgp.files.models import encoded
 
-    write_file(path, *written(kind, graph.require_whole("to be written to a model file"), parts))
+    write_file(path, *encoded(kind, graph.require_whole("to be written to a model file"), parts))
 
 
 def _parameters(model: Any) -> dict[str, Any]:

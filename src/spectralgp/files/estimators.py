@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count, Number, axes, ge
 from spectralgp._basics.tables import LIBRARIES, TableKind
 from spectralgp.files.nouns import FOUND, NAME, SIGNALS
-from spectralgp.files.schema import Kind, are_places, derived, each, hints_of, maker, record, require, several
+from spectralgp.files.schema import Kind, are_places, derived, each, ensure, hints_of, maker, record, several
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
 from spectralgp.learning.fitting import ComparedModel, FittedModels, conditioned
@@ -134,12 +134,12 @@ def learnt_of(parts: SimpleNamespace) -> FittedModels:
     sets = [learnt.weights] if learnt.filling is None else [learnt.weights, learnt.filling]
     are_weights = all(np.all(one >= 0) and np.isclose(one.sum(), 1.0) for one in sets)
     expected = "as many candidates, fits, draws and weights that add up to one"
-    require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
+    ensure(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
     for candidate, one in zip(candidates, learnt.draws, strict=True):
         n_signals = candidate.task.signals.shape[0]
         for points, spectrum in ((model.points, model.spectrum) for model in one.models):
             are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
-            require(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
+            ensure(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
     _require_memory(candidates[0].task.signals.shape[0], [model for one in learnt.draws for model in one.models])
     kept = {name: getattr(learnt, name) for name in KEPT}
     draws, posterior = conditioned(candidates, learnt.weights, learnt.draws, learnt.filling)
@@ -151,7 +151,7 @@ def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
     ranks = [n_signals if model.points is None else model.points.size for model in models]
     needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
     expected = f"one for {there / 1e9:.2g} GB of memory"
-    require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
+    ensure(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
 
 
 def _memory() -> float:
@@ -190,15 +190,15 @@ def series_of(made: SimpleNamespace) -> SeriesModel:
     stack, recent, places = model.stack, model.recent, model.stack.drifting
     n_members, n_drifting, n_nodes = len(stack.members), len(stack.drift), made.graph.n_nodes
     are_theirs = [one.process for one in model.states] == [one.process for one in stack.members]
-    require(are_theirs, "states", f"those of {n_members} members", "others")
+    ensure(are_theirs, "states", f"those of {n_members} members", "others")
     are_weights = stack.weights.size == n_members and np.all(stack.weights >= 0) and np.isclose(stack.weights.sum(), 1)
-    require(are_weights, "stack.weights", f"{n_members} that add up to one", "others")
-    require(stack.spread < n_members, "stack.spread", f"below {n_members}", stack.spread)
-    require(np.all((places >= -1) & (places < n_drifting)), "stack.drifting", f"below {n_drifting}", "others")
-    require(stack.drift.shape[1] == LAGS * n_nodes, "stack.drift", f"of {LAGS} lags", stack.drift.shape)
-    require(len(stack.correlations) in (0, len(stack.horizons)), "stack.correlations", "one per horizon", "others")
-    require(np.all(np.diff(stack.horizons) > 0), "stack.horizons", "increasing", "others")
-    require(recent.shape == (LAGS, n_nodes), "recent", f"{LAGS} rows", recent.shape)
+    ensure(are_weights, "stack.weights", f"{n_members} that add up to one", "others")
+    ensure(stack.spread < n_members, "stack.spread", f"below {n_members}", stack.spread)
+    ensure(np.all((places >= -1) & (places < n_drifting)), "stack.drifting", f"below {n_drifting}", "others")
+    ensure(stack.drift.shape[1] == LAGS * n_nodes, "stack.drift", f"of {LAGS} lags", stack.drift.shape)
+    ensure(len(stack.correlations) in (0, len(stack.horizons)), "stack.correlations", "one per horizon", "others")
+    ensure(np.all(np.diff(stack.horizons) > 0), "stack.horizons", "increasing", "others")
+    ensure(recent.shape == (LAGS, n_nodes), "recent", f"{LAGS} rows", recent.shape)
     return model
 
 
@@ -225,19 +225,19 @@ def check_classes(made: SimpleNamespace) -> None:
     """Refuse parts of a classifier that do not go together."""
     (n_signals, n_nodes), n_classes = made.labels.shape, len(made.classes)
     known = made.labels[made.labels >= 0]
-    require(np.array_equal(np.unique(known), np.arange(n_classes)), "labels", f"of {n_classes} classes", "others")
-    require(np.all(made.labels >= -1), "labels", "at least -1", "others")
-    require(len(set(made.classes)) == n_classes, "classes", "distinct", "some twice")
-    require(not made.is_flat or n_signals == 1, "labels", "of one signal where there is one per node", n_signals)
+    ensure(np.array_equal(np.unique(known), np.arange(n_classes)), "labels", f"of {n_classes} classes", "others")
+    ensure(np.all(made.labels >= -1), "labels", "at least -1", "others")
+    ensure(len(set(made.classes)) == n_classes, "classes", "distinct", "some twice")
+    ensure(not made.is_flat or n_signals == 1, "labels", "of one signal where there is one per node", n_signals)
     is_order = made.order is None or np.array_equal(np.sort(made.order), np.arange(n_nodes))
-    require(is_order, "order", "an order of the nodes", "another")
+    ensure(is_order, "order", "an order of the nodes", "another")
     shapes = {(*one.linear.shape, *one.curvature.shape) for one in made.sites}
-    require(shapes == {2 * (known.size, n_classes)}, "sites", f"of {known.size} labels and {n_classes} classes", shapes)
-    require(len(made.converged) == len(made.sites), "converged", "one per site", len(made.converged))
+    ensure(shapes == {2 * (known.size, n_classes)}, "sites", f"of {known.size} labels and {n_classes} classes", shapes)
+    ensure(len(made.converged) == len(made.sites), "converged", "one per site", len(made.converged))
     if made.inputs is not None:
         wanted = n_nodes if made.is_flat else n_signals
-        require(len(made.inputs) == wanted, "inputs", f"{wanted} rows", len(made.inputs))
+        ensure(len(made.inputs) == wanted, "inputs", f"{wanted} rows", len(made.inputs))
     n_columns = 0 if made.inputs is None else made.inputs.shape[1]
-    require(all(one < n_columns for one in made.date_columns), "date_columns", f"of {n_columns} inputs", "others")
+    ensure(all(one < n_columns for one in made.date_columns), "date_columns", f"of {n_columns} inputs", "others")
     named = made.feature_names is None or len(made.feature_names) == n_columns > 0
-    require(named, "feature_names", "one per column of the inputs", made.feature_names)
+    ensure(named, "feature_names", "one per column of the inputs", made.feature_names)

@@ -127,14 +127,14 @@ def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFram
     """
     pandas = require("pandas", "cli", "to read signals from files")
     times = times_of(index)
-    if clock not in (None, clock_of(index)):
+    if clock not in (None, clock_kind(index)):
         raise ValueError(
-            f"time must be {clock}, as the model was fitted to; got {clock_of(index)} such as {index[0]}. Write times "
-            "as they were written for the fit."
+            f"time must be {clock}, as the model was fitted to; got {clock_kind(index)} such as {index[0]}. Write "
+            "times as they were written for the fit."
         )
     return pandas.DataFrame({TIME: times}, index=index)
 
 
-def clock_of(index: pd.Index[Any]) -> Clock:
+def clock_kind(index: pd.Index[Any]) -> Clock:
     """Whether times are numbers or dates."""
     return "dates" if hasattr(index, "tz_localize") else "numbers"

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from spectralgp._basics.arrays import few_threads
 from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
 from spectralgp.files.nouns import FOUND
-from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, require
+from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, ensure
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome
 from spectralgp.model.kernels import GraphKernel, Response
@@ -30,7 +30,7 @@ FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "clas
 # -------------------------------------------------------------------------------------------------------- writing
 
 
-def written(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
+def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
     """A model of a kind as JSON, and the arrays that it names; a TypeError says what a file cannot hold."""
     writing, file = ModelWriter(), FILES[kind]
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
@@ -159,13 +159,13 @@ def _refused(where: str, value: Any) -> TypeError:
 # -------------------------------------------------------------------------------------------------------- reading
 
 
-def made(
+def decoded(
     state: Json,
     arrays: Mapping[str, NDArray[Any]],
     device: str | None = None,
     responses: Mapping[str, Any] | None = None,
 ) -> SimpleNamespace:
-    """The parts that `written` wrote; a ValueError says what is missing, of the wrong kind or does not go together."""
+    """The parts that `encoded` wrote; a ValueError says what is missing, of the wrong kind or does not go together."""
     reading = ModelReader(arrays, device, responses)
     found = reading.decoded(state, FILES[state["kind"]])
     parts = SimpleNamespace()
@@ -223,7 +223,7 @@ class ModelReader:
     def shared(self, table: str, place: int, where: str) -> Any:
         """What several others hold, made once."""
         rows = getattr(self._tables, table)
-        require(0 <= place < len(rows), where, f"a whole number from 0 to {len(rows) - 1}", place)
+        ensure(0 <= place < len(rows), where, f"a whole number from 0 to {len(rows) - 1}", place)
         if (table, place) not in self._shared:
             self._shared[table, place] = self.made(rows[place], f"{table}.{place}")
         return self._shared[table, place]

@@ -22,11 +22,11 @@ from spectralgp.files.schema import (
     derived,
     each,
     either,
+    ensure,
     hints_of,
     kind_of,
     maker,
     record,
-    require,
     several,
     special,
 )
@@ -169,8 +169,8 @@ def _graph(reading: Any, data: Any, indices: Any, indptr: Any, names: Any, coord
     # before SciPy sees them, whose own checks let some through that its compiled code stumbles over
     is_whole = n_nodes >= 1 and indices.size == n_entries and indptr[0] == 0 and indptr[-1] == n_entries
     rows = f"{n_entries} weights and {n_nodes} rows"
-    require(is_whole and np.all(np.diff(indptr) >= 0), "graph.indptr", "the rows of a sparse matrix", rows)
-    require(are_places(indices, n_nodes), "graph.indices", f"between {n_nodes} nodes", "others")
+    ensure(is_whole and np.all(np.diff(indptr) >= 0), "graph.indptr", "the rows of a sparse matrix", rows)
+    ensure(are_places(indices, n_nodes), "graph.indices", f"between {n_nodes} nodes", "others")
     reading.graph = Graph(csr_array((data, indices, indptr), shape=(n_nodes, n_nodes)), names, coordinates)
     return reading.graph
 
@@ -185,11 +185,11 @@ def _spectrum(reading: Any, laplacian: Any, scaled: bool, n_moments: int | None)
 def _response(reading: Any, name: str, sampled: tuple[float, ...], **fields: Any) -> Response:
     """A filter whose function the user gave for its name, if it is the one that was saved."""
     given = reading.responses.get(name)
-    require(given is not None, f"responses[{name!r}]", "the function of a filter", "none")
+    ensure(given is not None, f"responses[{name!r}]", "the function of a filter", "none")
     own = given if isinstance(given, Response) else Response(cast(Any, given))
     made = replace(own, name=name, **fields)
     is_same = np.allclose(made.sampled, sampled, rtol=SAME_FUNCTION, atol=SAME_FUNCTION * np.max(np.abs(sampled)))
-    require(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
+    ensure(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
     return made
 
 
@@ -209,14 +209,14 @@ def _complete(_: Any, **fields: Any) -> Signals:
     n_stored = state.source.shape[0]
     shapes = (n_stored + 1, n_stored + 1) if state.gram is None else state.gram.shape, state.level.shape
     is_whole = shapes == ((n_stored + 1, n_stored + 1), (n_stored + 1,)) and are_places(state.rows, n_stored)
-    require(is_whole, "signals", f"of {n_stored} signals", f"arrays of shapes {shapes}")
+    ensure(is_whole, "signals", f"of {n_stored} signals", f"arrays of shapes {shapes}")
     return state.signals
 
 
 @maker(Task)
 def _task(reading: Any, inputs: Any, spectrum: Any, carried: Any, **fields: Any) -> Task:
     are_columns = carried is None or are_places(carried.columns, inputs.shape[1])
-    require(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
+    ensure(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
     task = Task(reading.graph, inputs=inputs, carried=carried, spectrum=reading.settings(spectrum), **fields)
     reading.task = reading.task or task
     if (own := task.observed_by) is None:
@@ -236,63 +236,63 @@ def _filtered(_: Any, process: ModalProcess, **fields: Any) -> FilteredProcess:
     n_states, n_nodes = sum(one.n_states for one in process.components), process.own.size
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
-        require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
+        ensure(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
     unknown = fields["unknown"].shape
-    require(unknown[1:] == (n_states, n_nodes), "unknown", f"of shape (n, {n_states}, {n_nodes})", unknown)
+    ensure(unknown[1:] == (n_states, n_nodes), "unknown", f"of shape (n, {n_states}, {n_nodes})", unknown)
     return FilteredProcess(process, **fields)
 
 
 @check(Units)
 def _units(units: Units) -> None:
-    require(np.all(units.divisor > 0), "units.relative", "positive", "others")
+    ensure(np.all(units.divisor > 0), "units.relative", "positive", "others")
 
 
 @check(EffectPrior)
 def _effects(effects: EffectPrior) -> None:
     values, precision = np.linalg.eigvalsh(effects.precision), effects.precision
     is_precision = np.allclose(precision, precision.T) and values.min(initial=0.0) >= -1e-9 * values.max(initial=0.0)
-    require(is_precision, "precision", "symmetric and not negative", "another")
+    ensure(is_precision, "precision", "symmetric and not negative", "another")
 
 
 @check(Shrinkage)
 def _shrinkage(shrinkage: Shrinkage) -> None:
     n_rows, n_nodes = shrinkage.root.shape
     of_how_many = f"of {shrinkage.n_signals} signals on {n_nodes} nodes"
-    require(min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes, "root", of_how_many, f"{n_rows} rows")
+    ensure(min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes, "root", of_how_many, f"{n_rows} rows")
     try:
         root = shrinkage.root_of_mean
     except np.linalg.LinAlgError as error:
         raise ValueError("root must be of a covariance; got another matrix") from error
-    require(np.all(np.isfinite(root)), "root", "of a finite covariance", "another matrix")
+    ensure(np.all(np.isfinite(root)), "root", "of a finite covariance", "another matrix")
 
 
 @check(Candidate)
 def _candidate(candidate: Candidate) -> None:
     columns, n_features = getattr(candidate.transformation, "columns", np.empty(0)), candidate.task.inputs.shape[1]
-    require(are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
+    ensure(are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
     rows, n_signals = candidate.learnt_from, candidate.task.signals.shape[0]
     are_some = rows is None or (rows.size and are_places(rows, n_signals))
-    require(are_some, "learnt_from", f"some of {n_signals} signals", "others")
+    ensure(are_some, "learnt_from", f"some of {n_signals} signals", "others")
 
 
 @check(Draws)
 def _draws(draws: Draws) -> None:
     lengths = [len(draws.models)] + [len(one) for one in (draws.weights, draws.levels) if one is not None]
     are_shares = len(set(lengths)) == 1 and np.isclose(draws.shares.sum(), 1)
-    require(are_shares, "weights", f"shares of {lengths[0]} models, with a row of levels each", "others")
+    ensure(are_shares, "weights", f"shares of {lengths[0]} models, with a row of levels each", "others")
 
 
 @check(SeriesMean)
 def _mean(mean: SeriesMean) -> None:
     n_columns = sum(2 * len(season.harmonics) for season in mean.seasons) + mean.n_exogenous
-    require(len(mean.coefficients) == n_columns, "coefficients", f"{n_columns} rows", len(mean.coefficients))
+    ensure(len(mean.coefficients) == n_columns, "coefficients", f"{n_columns} rows", len(mean.coefficients))
 
 
 @check(Backtest)
 def _backtest(backtest: Backtest) -> None:
     n_found, n_levels = len(JUDGED_LEVELS if backtest.coverages is None else backtest.coverages), len(JUDGED_LEVELS)
-    require(n_found == n_levels, "coverages", f"of {n_levels} levels", n_found)
-    require(list(backtest.rmse) == list(backtest.crps) != [], "rmse", "of the same as crps", list(backtest.rmse))
+    ensure(n_found == n_levels, "coverages", f"of {n_levels} levels", n_found)
+    ensure(list(backtest.rmse) == list(backtest.crps) != [], "rmse", "of the same as crps", list(backtest.rmse))
 
 
 @check(ModalProcess)
@@ -300,10 +300,10 @@ def _process(process: ModalProcess) -> None:
     shape = (len(process.components), process.own.size)
     for name in ("powers", "rates"):
         found = getattr(process, name).shape
-        require(found == shape, name, f"of shape {shape}", found)
+        ensure(found == shape, name, f"of shape {shape}", found)
 
 
 @check(SeriesFit)
 def _fit(fit: SeriesFit) -> None:
     shape = 2 * (fit.dynamics.theta.size,)
-    require(fit.precision.shape == shape, "precision", f"of shape {shape}", fit.precision.shape)
+    ensure(fit.precision.shape == shape, "precision", f"of shape {shape}", fit.precision.shape)

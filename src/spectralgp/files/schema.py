@@ -65,7 +65,7 @@ def check(noun: type) -> Callable[[Callable[[Any], None]], None]:
     return register
 
 
-def require(condition: Any, name: str, expected: str, found: object) -> None:
+def ensure(condition: Any, name: str, expected: str, found: object) -> None:
     """Refuse what does not go together: the name of it, what it must be, and what was found."""
     if not condition:
         raise ValueError(f"{name} must be {expected}; got {found}")

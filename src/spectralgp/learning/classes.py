@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.progress import report
+from spectralgp._basics.progress import step_done
 from spectralgp.model.fields.classes import ClassSites, LabelledField, given_labels, with_sites
 from spectralgp.model.kernels import Diffusion
 from spectralgp.model.spectra import FilterBank, Spectrum
@@ -121,7 +121,7 @@ def learn_member(
     among = nodes.columns[np.ix_(entries.nodes, entries.columns)] * inputs[np.ix_(entries.rows, entries.rows)]
     if known is None:
         field = given_labels(AMPLITUDE**2 * among, entries.labels, n_classes, start)
-        report(f"strength {nodes.kernel.strength:g}")
+        step_done(f"strength {nodes.kernel.strength:g}")
     else:
         field = with_sites(AMPLITUDE**2 * among, *known)
     return ClassMember(nodes, length, field, field.left_out())

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.progress import quietly, report
+from spectralgp._basics.progress import quietly, step_done
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
@@ -172,7 +172,7 @@ def fit_models(
                 looks_elsewhere = is_cheap and is_stacked and tasks[0].is_complete
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         if is_stacked:
-            report("all signals")
+            step_done("all signals")
         drawn = []
         for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True):
             if is_open and has_few_values(task, fit):

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp._basics.progress import ReportedFunction, quietly, report
+from spectralgp._basics.progress import ReportedFunction, quietly, step_done
 from spectralgp._basics.saved import UNSAVED, Count, ge
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
@@ -188,7 +188,7 @@ class Folds:
         nodes = None if needs_passes else self._nodes(n_nodes)
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
         found = [one_fold(0, [self._first.get(one.warm_start_from) for one in candidates])]
-        report(f"fold 1 of {n_folds}")
+        step_done(f"fold 1 of {n_folds}")
         fits = found[0][0]
         self._first |= zip(candidates, fits, strict=True)
         warm_starts = [None] * len(fits) if first.prior is None else fits
@@ -197,7 +197,7 @@ class Folds:
         heard = ReportedFunction(one_fold)
         for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
             found.append(fold)
-            report(f"fold {len(found)} of {n_folds}")
+            step_done(f"fold {len(found)} of {n_folds}")
         logs, values, errors = (np.concatenate([one[place] for one in found]) for place in (1, 2, 3))
         if nodes is None:
             return FoldScores(logs, None, n_nodes, tuple(fits))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp._basics.progress import quietly, report
+from spectralgp._basics.progress import quietly, step_done
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.families import learn_near
 from spectralgp.learning.fit import Fit, Solver
@@ -71,7 +71,7 @@ class HiddenEntries:
             score = float(self.worth @ logs[-1])
             if score > best:
                 self._best[candidate.transformation] = score, fit.model
-            report(candidate.described)
+            step_done(candidate.described)
         further = None
         if self.in_signals.any():
             further = FoldScores(np.stack(of_signals, axis=1), None, self.n_nodes, (), self.signals_worth)

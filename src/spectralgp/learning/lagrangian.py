@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import solve, solve_triangular
 
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
-from spectralgp._basics.progress import report
+from spectralgp._basics.progress import step_done
 from spectralgp._basics.saved import Count, Positive
 from spectralgp.learning.fit import MAX_ACTIVE, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
@@ -150,7 +150,7 @@ class Lagrangian(Solver):
         def note(name: str, x: Array) -> float:
             value, before = objective.evaluate(x)[0], sum(stage.n_evaluations for stage in stages)
             stages.append(Stage(name, value, objective.n_evaluations - before))
-            report(name)
+            step_done(name)
             return value
 
         x, name = grid_search(objective)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from spectralgp._basics.checks import Array
-from spectralgp._basics.progress import mention, quietly, report
+from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp.learning.expectations import MAX_MISSING_SHARE, Expectation, count_of, expectation_of, max_draws
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
@@ -51,7 +51,7 @@ def learn_incomplete(
     """
     with quietly():
         fit = _ExpectationMaximisation(task, kernel, solver).fit(warm_start, near)
-    report(kernel.label)
+    step_done(kernel.label)
     return fit
 
 

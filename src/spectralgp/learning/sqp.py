@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
-from spectralgp._basics.progress import mention, quietly, report
+from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
@@ -156,7 +156,7 @@ class Sqp(Solver):
                 fit = self._restarted(self._judged(exact, (*stages, exact.stage)), exact.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             stages.append(stage)
-            report(form.label)
+            step_done(form.label)
         return [fits[index] for index in range(len(kernels))]
 
     def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
@@ -180,7 +180,7 @@ class Sqp(Solver):
                 return None
             fits.append(self._restarted(fit, found.objective))
         for kernel in kernels:  # not before all went through
-            report(kernel.label)
+            step_done(kernel.label)
         return fits
 
     def _first_starts(self, objective: Objective) -> list[Array]:

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array, vstack
 
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import progress_bar, report
+from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp.graphs.partitioned.folder import (
     COORDINATES,
     HEAD,
@@ -116,7 +116,7 @@ class BuildDirectory:
         n_times = self.n_partitions if n_times is None else n_times
         for number in range(n_times):
             self.keep(step, number, partial(make, number), home)
-            report(f"{step} {number + 1} of {n_times}")
+            step_done(f"{step} {number + 1} of {n_times}")
 
     def kept(self, step: str, number: int, array: str) -> NDArray[Any]:
         """One of the arrays of a step, memory-mapped."""
@@ -384,7 +384,7 @@ def _n_rings(build: BuildDirectory) -> int:
             n_halo += len(_ring(build, number, hop))
             if build.n_hops == "auto" and hop > 1 and n_halo > MAX_AUTO_HALO * build.n_nodes:
                 return hop - 1
-        report(f"ring {hop}")
+        step_done(f"ring {hop}")
     return build.deepest
 
 

@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
-from spectralgp._basics.progress import report
+from spectralgp._basics.progress import step_done
 from spectralgp.graphs import Graph
 from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
@@ -217,7 +217,7 @@ def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
         copy.flush()
         del copy
         os.replace(beside, path)
-        report("points copied")
+        step_done("points copied")
     array: Array = np.load(path, mmap_mode="r")
     return array
 
