@@ -19,7 +19,6 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-import looks
 import numpy as np
 import pandas as pd
 import pytest
@@ -921,9 +920,17 @@ def test_a_series_has_a_report(folder, saved_series):
     page = Path("later.html").read_text()
     assert page == model.report("own.html", incomes("later")).read_text()
     assert "judged on the rows given that the model has not seen" in page
-    model.backtest_ = found = looks.BACKTEST  # that of a longer series
-    known = learning._learnt(model, None)["backtest"]
-    assert known == {"horizons": found.horizons, "rmse": found.rmse, "crps": found.crps}
+
+
+def test_a_long_series_is_fitted_with_a_backtest(folder):
+    walk = np.random.default_rng(0).standard_normal((60, 2)).cumsum(axis=0)
+    pd.DataFrame(walk, columns=["a", "b"], index=pd.RangeIndex(60, name="row")).to_csv("walk.csv")
+    pd.DataFrame({"source": ["a"], "target": ["b"]}).to_csv("pair.csv", index=False)
+    fit = ["fit", "--graph", "pair.csv", "--signals", "walk.csv", "--inputs", "time", "--season", "auto"]
+    answer, found = json.loads(answered(*fit, "--out", "walk.sgp", "--json")), load("walk.sgp").backtest_
+    assert answer["backtest"]["horizons"] == found.horizons.tolist()
+    for score in ("rmse", "crps"):
+        assert answer["backtest"][score]["model"] == pytest.approx(getattr(found, score)["model"])
 
 
 def test_files_of_other_dialects_give_the_same_model(folder):

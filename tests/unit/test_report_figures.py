@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import looks
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -25,11 +24,6 @@ def predictions(filled=None, baseline=None, std=1.0):
     baseline = np.zeros((3, 3)) if baseline is None else baseline
     std = np.full((3, 3), std)
     return Predictions("left out", ("a", "b", "c"), OBSERVED, MEAN, std, None, baseline, filled)
-
-
-def test_figures_look_as_when_somebody_last_looked_at_them():
-    before, now = looks.kept(looks.reported())
-    assert now == before, "look at a report in a browser, then run python tests/looks.py"
 
 
 def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():

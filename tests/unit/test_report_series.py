@@ -9,7 +9,6 @@ import json
 import re
 from types import SimpleNamespace
 
-import looks
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,6 +56,11 @@ def data_of(page):
     return json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL).group(1))
 
 
+def values_of(drawn):
+    """Numbers of a trace, which plotly packs."""
+    return np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]) if "bdata" in drawn else drawn
+
+
 def field(data, name):
     values = np.frombuffer(base64.b64decode(data["arrays"][name]), dtype="<f4")
     return values.reshape(len(data["labels"]), len(data["names"]))
@@ -92,9 +96,22 @@ def test_what_was_not_observed_is_shown_as_it_is_filled_in(model, page):
 def test_figures_have_the_scores_of_the_backtest(model, page):
     found, figures = model.backtest_, data_of(page)["figures"]
     assert {"map-plot", "node-plot", "error-plot", "crps-plot", "coverage-plot", "rate-plot"} == set(figures)
-    drawn = {trace["name"]: trace for trace in figures["error-plot"]["data"]}
-    assert set(drawn) == {"model", "persistence", "seasonal naive"}
-    assert drawn["model"]["x"] == [str(one) for one in found.horizons]
+    steps = [str(one) for one in found.horizons]
+    for plot, scores in (("error-plot", found.rmse), ("crps-plot", found.crps)):
+        drawn = {trace["name"]: trace for trace in figures[plot]["data"]}
+        assert set(drawn) == {"model", "persistence", "seasonal naive"}
+        for name, trace in drawn.items():
+            assert trace["x"] == steps
+            np.testing.assert_allclose(values_of(trace["y"]), scores[name])
+    for place, level in enumerate(JUDGED_LEVELS):
+        expected, observed = figures["coverage-plot"]["data"][2 * place : 2 * place + 2]
+        assert expected["y"] == [level] * len(steps)
+        assert observed["name"] == f"in {level:.0%} intervals"
+        np.testing.assert_allclose(values_of(observed["y"]), found.coverages[place])
+    for which, (band, line) in zip(("rate", "power"), np.reshape(figures["rate-plot"]["data"], (2, 2)), strict=True):
+        (curve,) = learnt_curves(model, which, values_of(line["x"]))
+        np.testing.assert_allclose(values_of(line["y"]), curve.values)
+        np.testing.assert_allclose(values_of(band["y"]), [*curve.high, *curve.low[::-1]])
     heads, cells = series.by_horizon(found)
     assert heads == [
         "steps ahead", "forecasts", "error", "error of persistence", "error of seasonal naive", "CRPS",
@@ -229,10 +246,11 @@ def test_names_are_data_and_nothing_is_fetched(page):
 def backtest(ours, persistence, covered=0.9, **more):
     n = len(ours)
     rmse = {"model": np.array(ours), "persistence": np.array(persistence)}
+    crps = {name: values / 2 for name, values in rmse.items()}
     shares = np.array([[0.5] * n, [0.8] * n, [covered] * n])
     errors = np.array([[1.0, 3.0, np.nan, 2.0, 0.5, 1.0], [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]][:n])
     return Backtest(
-        np.array([1, 6][:n]), np.full(n, 40), rmse, rmse, np.full(n, covered), np.full(n, np.nan), errors,
+        np.array([1, 6][:n]), np.full(n, 40), rmse, crps, np.full(n, covered), np.full(n, np.nan), errors,
         "rows after those seen", coverages=shares, bias=np.array([0.1, -0.2][:n]), **more,
     )  # fmt: skip
 
@@ -264,7 +282,7 @@ def test_what_is_said_first(model):
     old = dataclasses.replace(backtest([1.0], [1.5]), coverages=None, bias=None)
     assert "1 step ahead 90% of values lie inside their 90% intervals." in series.glance(numbers_of(model, old))
     heads, (row,) = series.by_horizon(old)
-    assert (heads[-2:], row[-2:]) == (["CRPS of persistence", "in 90%"], ["1.5", "90.0%"])
+    assert (heads[-2:], row[-2:]) == (["CRPS of persistence", "in 90%"], ["0.75", "90.0%"])
     assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
 
 
@@ -282,15 +300,15 @@ def test_how_much_there_is_in_words(model):
 
 
 def test_scores_by_horizon_are_a_table():
-    heads, cells = series.by_horizon(looks.BACKTEST)
+    found = backtest([1.0, 1.9], [1.2, 2.4], covered=0.62)
+    heads, cells = series.by_horizon(found)
     assert heads == [
         "steps ahead", "forecasts", "error", "error of persistence", "CRPS", "CRPS of persistence", "in 50%", "in 80%",
         "in 90%",
     ]  # fmt: skip
     assert cells == [
-        ["1", "40", "1", "1.2", "0.6", "0.7", "48.0%", "78.0%", "88.0%"],
-        ["3", "38", "1.3", "1.5", "0.7", "0.9", "40.0%", "50.0%", "62.0%"],
-        ["12", "29", "1.9", "2.4", "1.1", "1.3", "55.0%", "85.0%", "93.0%"],
+        ["1", "40", "1", "1.2", "0.5", "0.6", "50.0%", "80.0%", "62.0%"],
+        ["6", "40", "1.9", "2.4", "0.95", "1.2", "50.0%", "80.0%", "62.0%"],
     ]
 
 
