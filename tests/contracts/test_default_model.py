@@ -277,7 +277,7 @@ def test_the_summary_names_weights_and_filters(fitted):
     for line, index in zip(lines, order, strict=True):  # in the units of the signals
         first = model.fits_[index].model.graph_kernel.response(np.zeros(1))[0]
         assert f"({first:.3g} at frequency" in line
-    shares = [model.shrinkage.data_weight for draws in fitted[0]._learnt.draws for model in draws.models[:1]]
+    shares = [model.shrinkage.data_weight for draws in fitted[0].learnt_.draws for model in draws.models[:1]]
     said = [line.split()[1] for line in text.splitlines() if line.startswith("  shrunk:")]
     assert sorted(said) == sorted(f"{share:.0%}" for share in shares)
 
@@ -306,7 +306,7 @@ def test_every_answer_of_the_default_agrees_with_its_covariance(fitted):
 
 def test_a_band_is_known_without_draws_in_the_prediction(fitted):
     model, _, _ = fitted
-    assert all(len(one.models) == 1 for one in model._learnt.draws)
+    assert all(len(one.models) == 1 for one in model.learnt_.draws)
     for which in ("signal", "residual"):
         mean, std = model.response(return_std=True, which=which)
         assert mean.shape == std.shape == (N_NODES,)

@@ -73,7 +73,7 @@ def test_forecasts_beat_the_last_row_and_intervals_cover(fitted):
     assert 0.82 < backtest.coverage[0] < 0.96
     assert set(fitted.weights_) <= {"graph", "graph, separable", "nodes on their own"}
     np.testing.assert_allclose(sum(fitted.weights_.values()), 1.0)
-    members = {one.name: one.fit for one in fitted._model.stack.members if one.fit is not None}
+    members = {one.name: one.fit for one in fitted.model_.stack.members if one.fit is not None}
     assert members  # one of the graph is kept whatever its weight, to fill holes and to be looked at
     for name, fit in members.items():
         sizes = {kernel.theta.size for kernel in fit.dynamics.powers}, {k.theta.size for k in fit.dynamics.residuals}
@@ -96,8 +96,8 @@ def test_an_update_is_what_a_filter_over_all_rows_gives(model):
     """The state after `update` is that of all rows at once, whatever part of them `fit` saw."""
     updated = copy.copy(model).update(TABLE[N_LEARNT:])
     rows = joined([*model._past, model._rows(TABLE[N_LEARNT:], None)[0]])
-    for state, member in zip(updated._model.states, updated._model.stack.members, strict=True):
-        expected = member.process.filtered(rows.steps, updated._model.in_units(rows))
+    for state, member in zip(updated.model_.states, updated.model_.stack.members, strict=True):
+        expected = member.process.filtered(rows.steps, updated.model_.in_units(rows))
         np.testing.assert_allclose(state.state, expected.state, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(state.covariance, expected.covariance, rtol=1e-9, atol=1e-10)
 
@@ -184,7 +184,7 @@ def test_anomalies_stand_out(model):
 
 def test_innovations_are_errors_one_step_ahead(model):
     later = model._rows(TABLE[N_LEARNT:], None)[0]
-    found = innovations(model._model, joined([*model._past, later]))
+    found = innovations(model.model_, joined([*model._past, later]))
     np.testing.assert_allclose(found[N_LEARNT:], model.anomaly_scores(TABLE[N_LEARNT:]), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=1e-9)
 
@@ -193,7 +193,7 @@ def test_innovations_of_rows_with_holes_are_errors_of_what_is_there(model):
     holed = TABLE[N_LEARNT:].copy()
     holed.iloc[2, 1] = holed.iloc[5, 3:] = holed.iloc[9] = np.nan
     later = model._rows(holed, None)[0]
-    found, expected = innovations(model._model, joined([*model._past, later])), model.anomaly_scores(holed)
+    found, expected = innovations(model.model_, joined([*model._past, later])), model.anomaly_scores(holed)
     np.testing.assert_array_equal(np.isnan(found[N_LEARNT:]), holed.isna())
     np.testing.assert_allclose(found[N_LEARNT:], expected, rtol=0, atol=1e-3)  # deviations, as forecasts that roll
     np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=0, atol=1e-3)
@@ -536,7 +536,7 @@ def test_a_model_of_the_graph_moves_to_another_graph(model):
     assert mean.shape == (2, 9)
     np.testing.assert_allclose(std, std[0, 0])  # a ring looks the same from every node, and nothing was seen
     assert moved.n_steps_ == 0
-    before, after = model._model, moved._model
+    before, after = model.model_, moved.model_
     np.testing.assert_allclose(moved.scale_, np.sqrt(np.mean(model.scale_**2)))
     np.testing.assert_allclose(after.mean.at(np.array([7.0])), before.mean.levels.mean())
     (member,) = after.stack.members

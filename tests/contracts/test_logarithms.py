@@ -146,7 +146,7 @@ def skew():
 
 
 def members(model):
-    return [one.transformation is not None for one in model._learnt.candidates]
+    return [one.transformation is not None for one in model.learnt_.candidates]
 
 
 def test_the_default_takes_them_where_they_predict_better(skew):

@@ -109,9 +109,9 @@ def answers(model: GraphGPRegressor, X: Any, Y: Any) -> dict[str, Any]:
         "carry": lambda: model.response(return_std=True, which="carry"),
         "more signals": lambda: model.condition_on(X, Y).predict(X, return_std=True),
         "kernels": lambda: repr((model.graph_kernel_, model.residual_, model.input_kernel_, model.spectrum_)),
-        "numbers": lambda: [getattr(model, name) for name in shown] + [model._learnt.n_stand_ins],
+        "numbers": lambda: [getattr(model, name) for name in shown] + [model.learnt_.n_stand_ins],
         "units": lambda: [model.center_, model.scale_],
-        "tried": lambda: repr(model._learnt.tried),
+        "tried": lambda: repr(model.learnt_.tried),
         "fits": lambda: [
             repr((fit.model.graph_kernel, fit.certificate, fit.outcome, fit.stages, fit.errors, fit.restarts))
             + repr((fit.log_likelihood, fit.log_posterior, fit.message, fit.method))
@@ -524,7 +524,7 @@ def test_priors_of_effects_and_weights_of_draws_that_are_none_are_refused(tmp_pa
 def test_counts_averaged_over_hyperparameters_survive():
     """Weights of draws and the prior of effects too, and what further counts make of them."""
     model, asked = averaged_counts()
-    again, (drawn,) = round_trip(model), model._learnt.draws
+    again, (drawn,) = round_trip(model), model.learnt_.draws
     assert drawn.weights is not None
     assert np.ptp(drawn.weights) > 0
     counts = np.array([[1.0, 2, 0, np.nan, 4, 1, 3, 2], [0, 2, 2, 5, 1, np.nan, 1, 0]])
@@ -538,8 +538,8 @@ def test_counts_averaged_over_hyperparameters_survive():
         lambda one: one.log_predictive_density(asked["inputs"], counts, **given),
         lambda one: one.sample_y(asked["inputs"], 3, random_state=1, **given),
         lambda one: dataclasses.astuple(one.leave_one_out("entry"))[1:4],
-        lambda one: [one.coefficients_.values, one.coefficients_.errors, one._learnt.draws[0].weights],
-        lambda one: one.condition_on(asked["inputs"], counts, **given)._learnt.draws[0].weights,
+        lambda one: [one.coefficients_.values, one.coefficients_.errors, one.learnt_.draws[0].weights],
+        lambda one: one.condition_on(asked["inputs"], counts, **given).learnt_.draws[0].weights,
         lambda one: one.condition_on(asked["inputs"], counts, **given).predict(NEW[:, :1], return_std=True, **more),
         lambda one: round_trip(one.condition_on(asked["inputs"], counts, **given)).predict(NEW[:, :1], **more),
     ):
@@ -567,7 +567,7 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
     assert model.solver == expected
     assert model.graph_kernel == Stacking(Polynomial(2), n_folds=3, n_draws=4, n_jobs=2)
     assert model.spectrum == dataclasses.replace(unchanged.spectrum, device="cpu")
-    task = model._learnt.candidates[0].task
+    task = model.learnt_.candidates[0].task
     assert task.spectrum == model.spectrum
     np.testing.assert_allclose(task.noise_variance, (0.02 * task.variance, 10 * task.variance))
     spread = task.signals.units.spread

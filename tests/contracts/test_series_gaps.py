@@ -235,6 +235,6 @@ def test_any_pattern_of_missing_values_is_learnt_from(seed, share, empty, dead):
         assert all(np.isfinite(found.factor) and found.factor >= 1 for found in one.by_horizon)
         assert one.trials.weights.sum() == pytest.approx(1.0)
     assert sum(model.weights_.values()) == pytest.approx(1.0)
-    assert (model._model.stack.inflations > 0).all()
+    assert (model.model_.stack.inflations > 0).all()
     densities = model.log_predictive_density(after, joint=False)
     np.testing.assert_allclose(densities, in_turn(model, after, np.arange(50.0, 56.0)), rtol=1e-8, atol=1e-8)

@@ -314,4 +314,4 @@ def test_the_default_tries_a_third_laplacian():
     graph, inputs, truth = weather_like(12, 10)
     truth[:, 3] = np.nan
     model = GraphGPRegressor(graph, random_state=0).fit(inputs, truth)
-    assert sum("balanced" in one.name for one in model._learnt.tried) >= 1
+    assert sum("balanced" in one.name for one in model.learnt_.tried) >= 1

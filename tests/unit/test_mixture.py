@@ -269,9 +269,9 @@ def test_signals_that_leave_draws_no_weight_may_be_followed_by_more():
     model = GraphGPRegressor(graph, Polynomial(1)).fit(INPUTS[:3, :1], SIGNALS[:3])
     for start in range(0, 400, 100):
         model = model.condition_on(inputs[start : start + 100], signals[start : start + 100])
-    weights = model._learnt.draws[0].weights
+    weights = model.learnt_.draws[0].weights
     assert np.min(weights) == 0
-    again = model.condition_on(inputs[:2] + 0.1, signals[:2])._learnt.draws[0].weights
+    again = model.condition_on(inputs[:2] + 0.1, signals[:2]).learnt_.draws[0].weights
     np.testing.assert_allclose(np.sum(again), 1.0)
     assert np.all(again[weights == 0] == 0)
 
@@ -282,7 +282,7 @@ def test_the_shape_of_a_filter_takes_models_with_different_numbers_of_draws():
     inputs, ring = rng.standard_normal((5, 1)), Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
     signals = np.sin(inputs + np.arange(8)) + 0.3 * rng.standard_normal((5, 8))
     model = GraphGPRegressor(ring, [Polynomial(1), Diffusion()], residual=None).fit(inputs, signals)
-    one, other = model._learnt.shown_of_each
+    one, other = model.learnt_.shown_of_each
     assert len(one) == len(other) == 16
     (share, *first), *rest = one
     parts = [(share, *first), (share, *first), *rest[1:]], other

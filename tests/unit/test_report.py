@@ -84,7 +84,7 @@ def gathered(model, held_out=None, **options):
     names = [str(node) for node in range(model.graph_.n_nodes)]
     form = model._form
     n_empty = int(np.sum(~form.kept))
-    return gather(model, model._learnt, names, form.kept_labels, n_empty, held_out, **options)
+    return gather(model, model.learnt_, names, form.kept_labels, n_empty, held_out, **options)
 
 
 def data_of(page):
@@ -255,9 +255,9 @@ def test_all_models_that_were_tried_are_told_best_first():
     assert {one.name for one in numbers.members} == set(weight_of)
     assert [one.weight for one in numbers.members] == sorted(model.kernel_weights_, reverse=True)
     chosen = GraphGPRegressor(Graph(weights)).fit(X, Y)
-    assert len(chosen._learnt.tried) > len(chosen.fits_)
-    assert sum(one.weight for one in chosen._learnt.tried) == pytest.approx(1)
-    assert any("normalized" in one.name for one in chosen._learnt.tried)
+    assert len(chosen.learnt_.tried) > len(chosen.fits_)
+    assert sum(one.weight for one in chosen.learnt_.tried) == pytest.approx(1)
+    assert any("normalized" in one.name for one in chosen.learnt_.tried)
 
 
 def test_scores_of_tried_models_are_held_out_densities():
@@ -269,7 +269,7 @@ def test_scores_of_tried_models_are_held_out_densities():
     model = GraphGPRegressor(
         graph, Stacking(kernels, n_folds=9, n_draws=0), RBF(1.0, "fixed"), noise_variance=0.1, **options
     ).fit(X, Y)
-    for kernel, tried in zip(kernels, model._learnt.tried, strict=True):
+    for kernel, tried in zip(kernels, model.learnt_.tried, strict=True):
         prior = graph_gp(graph, kernel, RBF(1.0), 0.1)
         densities = []
         for row in range(9):
@@ -540,7 +540,7 @@ def test_baselines_stand_beside_ours_on_the_same_signals(paper):
     assert [one.name for one in others] == ["node means", "ridge regression"]
     expected = baselines.forecasts([baselines.NodeMeans(), baselines.RidgeRegression()], (X, Y))
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
-    assert gathered(model, without=partial(without_entries, model._learnt)).fillings == ()  # nothing is missing
+    assert gathered(model, without=partial(without_entries, model.learnt_)).fillings == ()  # nothing is missing
 
 
 def walk(n_signals, n_nodes=6):
@@ -624,7 +624,7 @@ def test_fillings_are_of_entries_that_were_hidden():
         Graph(weights), Polynomial(2), RBF(1.0, "fixed"), **PAPER | {"center": None, "scale": None}
     )
     model.fit(X, holed)
-    found = gathered(model, without=partial(without_entries, model._learnt)).fillings
+    found = gathered(model, without=partial(without_entries, model.learnt_)).fillings
     assert [one.name for one in found] == ["learnt model", "neighbours on the graph", "iterative imputer"]
     out = baselines.hidden_at_once(holed)
     assert out.any()

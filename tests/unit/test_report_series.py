@@ -258,7 +258,7 @@ def backtest(ours, persistence, covered=0.9, **more):
 def numbers_of(model, found, times=()):
     nothing = np.full((0, 6), np.nan)
     shown = forecast_predictions(["row 0"], nothing, *np.ones((3, 1, 6)), None)
-    return SeriesReport(model.graph_, tuple("abcdef"), shown, model._model, found, times, ())
+    return SeriesReport(model.graph_, tuple("abcdef"), shown, model.model_, found, times, ())
 
 
 def test_what_is_said_first(model):

@@ -299,7 +299,7 @@ def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | No
     if path is None:
         return None
     names = read_table(path).names
-    has_times = len(names) == model._model.mean.n_exogenous + 1
+    has_times = len(names) == model.model_.mean.n_exogenous + 1
     return inputs_from_file(path, features=names[1:] if has_times else None, date_format=date_format)
 
 

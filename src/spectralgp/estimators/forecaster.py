@@ -99,6 +99,8 @@ class GraphGPForecaster(GraphEstimator):
     ----------
     graph_ : Graph
         The graph.
+    model_ : SeriesModel
+        Mean, ensemble and state after the last row, in the graph's order of the nodes.
     weights_ : dict of str to float
         Weights of the models in the mean.
     backtest_ : Backtest or None
@@ -227,7 +229,7 @@ class GraphGPForecaster(GraphEstimator):
 
     def _show(self, model: SeriesModel) -> None:
         """Set what was learnt, and the attributes that say it."""
-        self._model = model
+        self.model_ = model
         self.n_steps_ = model.n_steps
         self.components_ = model.components
         self.seasons_ = model.mean.seasons
@@ -245,9 +247,9 @@ class GraphGPForecaster(GraphEstimator):
     def _exogenous(self, X: Any, steps: Array, clock: Clock, reset: bool = False) -> Array | None:
         """Exogenous columns at steps: rows are matched by time, columns by name, and those of arrays by position."""
         if X is None:
-            if not reset and self._model.mean.n_exogenous:
+            if not reset and self.model_.mean.n_exogenous:
                 raise ValueError(
-                    f"X must be given, since the model was fitted with {self._model.mean.n_exogenous} exogenous "
+                    f"X must be given, since the model was fitted with {self.model_.mean.n_exogenous} exogenous "
                     "columns; got None. Pass their values at the times asked for."
                 )
             return None
@@ -256,9 +258,9 @@ class GraphGPForecaster(GraphEstimator):
         names = frame_names(timed.table)
         if reset:
             reading.keep_features(self, values.shape[1], names)
-        elif values.shape[1] != self._model.mean.n_exogenous:
+        elif values.shape[1] != self.model_.mean.n_exogenous:
             raise ValueError(
-                f"X must have {self._model.mean.n_exogenous} columns, as at fit; got {values.shape[1]}. "
+                f"X must have {self.model_.mean.n_exogenous} columns, as at fit; got {values.shape[1]}. "
                 "Pass the columns of fit."
             )
         elif names is not None and hasattr(self, "feature_names_in_"):
@@ -276,7 +278,7 @@ class GraphGPForecaster(GraphEstimator):
 
     def _steps_of(self, horizon: Any) -> Array:
         """Steps after the last row: as many as asked for, or those of times."""
-        model = self._model
+        model = self.model_
         if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool):
             n_steps = as_integer(horizon, "horizon", 1)
             return model.last + np.arange(1.0, n_steps + 1)
@@ -291,7 +293,7 @@ class GraphGPForecaster(GraphEstimator):
     @property
     def _last_time(self) -> str:
         """The time of the last row, as people write it."""
-        return time_labels(self._model.clock, np.array([self._model.last]))[0]
+        return time_labels(self.model_.clock, np.array([self.model_.last]))[0]
 
     def predict(
         self, horizon: Any = 1, return_std: bool = False, return_cov: bool = False, X: Any = None, observed: Any = None
@@ -325,15 +327,15 @@ class GraphGPForecaster(GraphEstimator):
             raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        exogenous = self._exogenous(X, steps, self._model.clock)
+        exogenous = self._exogenous(X, steps, self.model_.clock)
         form = self._form
         if observed is None:
-            ahead = self._model.ahead(steps, exogenous)
+            ahead = self.model_.ahead(steps, exogenous)
             mean, variance = ahead.mean, ahead.variance
             covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
         else:
             rows = SeriesRows(steps, self._observed(observed, steps), exogenous)
-            mean, covariances = given_in_turn(self._model, rows)
+            mean, covariances = given_in_turn(self.model_, rows)
             variance = np.array([np.diag(one) for one in covariances])
 
         def answered(values: Array) -> Any:
@@ -350,9 +352,9 @@ class GraphGPForecaster(GraphEstimator):
     def _observed(self, observed: Any, steps: Array) -> Array:
         """Values known of the rows at steps, in the graph's order; NaN where there is none."""
         values, timed = self._read(observed, "observed")
-        places = places_in_time(timed, steps, self._model.clock, "observed")
+        places = places_in_time(timed, steps, self.model_.clock, "observed")
         if np.sum(places >= 0) < len(values):
-            asked = " to ".join(time_labels(self._model.clock, steps[[0, -1]]))
+            asked = " to ".join(time_labels(self.model_.clock, steps[[0, -1]]))
             raise ValueError(
                 f"observed must have rows at the times asked for, {asked}; got others. Leave these out, or ask for "
                 "them by horizon."
@@ -361,7 +363,7 @@ class GraphGPForecaster(GraphEstimator):
 
     def _answer(self, values: Array, steps: Array | None) -> Any:
         """Values as the kind of table that was asked for, with the times of steps as its index or their old column."""
-        layout, clock, labels = self._form.layout, self._model.clock, None
+        layout, clock, labels = self._form.layout, self.model_.clock, None
         library = layout.library if self._output == "default" and layout is not None else self._output
         if steps is not None and library not in ("default", "numpy"):
             labels = clock.labels(steps)
@@ -393,7 +395,7 @@ class GraphGPForecaster(GraphEstimator):
 
         Rows of arrays follow the last one; those that may be past are the ones seen if they are as many.
         """
-        model, (values, timed) = self._model, self._read(Y, "Y")
+        model, (values, timed) = self.model_, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
         if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
             # counted: by an array, or by the row numbers that a table has where there are no dates
@@ -406,7 +408,7 @@ class GraphGPForecaster(GraphEstimator):
     def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
         """The user's rows in time order, that order, and the table that they were."""
         rows, order, timed = self._timed(Y, may_be_past)
-        return replace(rows, exogenous=self._exogenous(X, rows.steps, self._model.clock)).part(order), order, timed
+        return replace(rows, exogenous=self._exogenous(X, rows.steps, self.model_.clock)).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Which rows of a table with times are after the last one, and may be passed to `update`."""
@@ -414,7 +416,7 @@ class GraphGPForecaster(GraphEstimator):
         times = timed_rows(Y, "Y", names=self._form.names).times
         if times is None:
             return np.ones(len(Y), dtype=bool)
-        return np.asarray(self._model.clock.steps(times) > self._model.last)
+        return np.asarray(self.model_.clock.steps(times) > self.model_.last)
 
     def update(self, Y: Any, X: Any = None) -> Self:
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
@@ -425,11 +427,11 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
-        if rows.steps[0] <= self._model.last:
+        if rows.steps[0] <= self.model_.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
-        for doubt in doubts(self._model, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
+        for doubt in doubts(self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
             warnings.warn(doubt, stacklevel=2)
-        self._show(self._model.updated(rows))
+        self._show(self.model_.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
         return self
 
@@ -452,9 +454,9 @@ class GraphGPForecaster(GraphEstimator):
         check_is_fitted(self)
         rows, order, timed = self._rows(Y, X, may_be_past=True)
         n_rows = len(rows.steps)
-        if self._past is not None and rows.steps[0] > self._model.last:
+        if self._past is not None and rows.steps[0] > self.model_.last:
             rows = joined([*self._past, rows])
-        found = imputed(self._model, rows, N_IMPUTED_DRAWS)
+        found = imputed(self.model_, rows, N_IMPUTED_DRAWS)
         values, variances = (one[-n_rows:][np.argsort(order)] for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
 
@@ -462,7 +464,7 @@ class GraphGPForecaster(GraphEstimator):
         """Values in the graph's order as a table or array such as was given, with its columns and its times."""
         own = self._form.shaped_as(values, timed.table)
         if self._output != "default" or timed.column is not None:
-            return self._answer(own, None if timed.times is None else self._model.clock.steps(timed.times))
+            return self._answer(own, None if timed.times is None else self.model_.clock.steps(timed.times))
         return like_table(own, timed.table)
 
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
@@ -473,7 +475,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        ahead = self._model.ahead(steps, self._exogenous(X, steps, self._model.clock))
+        ahead = self.model_.ahead(steps, self._exogenous(X, steps, self.model_.clock))
         drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
         turned = np.moveaxis(self._form.to_user(drawn), 0, -1)
         return turned[:, 0, :] if self._form.is_flat else turned
@@ -485,7 +487,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         rows, order, _ = self._rows(Y, X)
-        densities = one_step(self._model, rows)[2]
+        densities = one_step(self.model_, rows)[2]
         return float(np.sum(densities)) if joint else densities[np.argsort(order)]
 
     def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
@@ -507,10 +509,10 @@ class GraphGPForecaster(GraphEstimator):
             scaled = self._form.in_graph(self.innovations_)
             if by == "node":
                 return self._form.to_user(scaled)
-            correlation = self._model.ahead(np.array([self._model.last + 1.0])).correlation(0)
+            correlation = self.model_.ahead(np.array([self.model_.last + 1.0])).correlation(0)
             return scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
-        scaled, distances, _ = one_step(self._model, rows)
+        scaled, distances, _ = one_step(self.model_, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
     def backtest(self, Y: Any = None, horizons: Sequence[int] = (1, 6, 24), X: Any = None) -> Backtest:
@@ -532,7 +534,7 @@ class GraphGPForecaster(GraphEstimator):
             return self.backtest_
         ahead = np.array(sorted({as_integer(one, "horizons", 1) for one in horizons}), dtype=np.intp)
         rows, _, _ = self._rows(Y, X)
-        model = self._model
+        model = self.model_
         if len(rows.steps) < 2:
             raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
         ahead = ahead[ahead < len(rows.steps)]
@@ -573,7 +575,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         as_option(which, "which", ("power", "rate"))
-        fit = self._model.stack.heaviest_on_graph
+        fit = self.model_.stack.heaviest_on_graph
         if fit is None:
             raise ValueError("the model must have one of the graph for a response; got nodes on their own alone.")
         points = decompose(self.graph_, fit.dynamics.powers[0].laplacian, scaled=True).eigenvalues
@@ -589,16 +591,16 @@ class GraphGPForecaster(GraphEstimator):
     def component_names_(self) -> tuple[str, ...]:
         """Components of `response`, in words."""
         check_is_fitted(self)
-        fit = self._model.stack.heaviest_on_graph
+        fit = self.model_.stack.heaviest_on_graph
         return tuple(component_words(one) for one in (self.components_ if fit is None else fit.dynamics.components))
 
     def times_ahead(self, horizon: Any = 1) -> Any:
         """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""
         check_is_fitted(self)
-        labels = self._model.clock.labels(self._steps_of(horizon))
+        labels = self.model_.clock.labels(self._steps_of(horizon))
         if labels.dtype.kind != "M" or find_spec("pandas") is None:
             return labels
-        return _pandas_index(labels, self._model.clock)
+        return _pandas_index(labels, self.model_.clock)
 
     def transfer(self, graph: Any) -> Self:
         """The learnt model of the graph on another graph: its powers and rates by frequency, and no rows.
@@ -621,7 +623,7 @@ class GraphGPForecaster(GraphEstimator):
         fresh._form = replace(self._form, names=names, columns=None, is_flat=False)
         fresh.graph_, fresh.backtest_, fresh._past = other, None, None
         fresh.__dict__.pop("innovations_", None)
-        fresh._show(on_another_graph(self._model, other))
+        fresh._show(on_another_graph(self.model_, other))
         return fresh
 
     def report(
@@ -663,7 +665,7 @@ class GraphGPForecaster(GraphEstimator):
 
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
-        n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self._model, self.graph_.n_nodes
+        n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self.model_, self.graph_.n_nodes
         rows = SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
         backtest = self.backtest_
         if Y is not None:
@@ -676,7 +678,7 @@ class GraphGPForecaster(GraphEstimator):
         past, later = rows.part(np.flatnonzero(is_past)[-n_shown:]), rows.part(np.flatnonzero(~is_past)[:n_ahead])
         steps = later.steps if len(later.steps) else self._steps_of(n_ahead)
         came = later.values if len(later.steps) else np.full((n_ahead, n_nodes), np.nan)
-        ahead = model.ahead(steps, self._exogenous(X, steps, self._model.clock))
+        ahead = model.ahead(steps, self._exogenous(X, steps, self.model_.clock))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
             filled = ImputedValues.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
@@ -704,7 +706,7 @@ class GraphGPForecaster(GraphEstimator):
     def summary(self) -> str:
         """What was learnt, in words: the mean, the models and their weights, and how forecasts of past rows were."""
         check_is_fitted(self)
-        return summary_of(self._model, self.backtest_, self.graph_)
+        return summary_of(self.model_, self.backtest_, self.graph_)
 
 
 def _pandas_index(labels: Any, clock: Clock) -> Any:

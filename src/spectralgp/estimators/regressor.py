@@ -144,6 +144,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
         Certificate, message and stages of each model's fit.
+    learnt_ : FittedModels
+        Models with their draws of hyperparameters, and the scores of all that were compared.
     input_recipe_ : InputRecipe or None
         How a command made the inputs from files; None where `fit` was called from Python. `save` keeps it.
     posterior_ : Posterior or Mixture
@@ -414,7 +416,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
         """Set what was learnt, and the attributes that say it, in the units of `Y` and the order of its columns."""
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
-        self._learnt, self._form, self.fits_ = learnt, form, fits
+        self.learnt_, self._form, self.fits_ = learnt, form, fits
         self.graph_ = models[0].spectrum.graph
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
@@ -705,7 +707,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def theta_(self) -> Array:
         """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError where models are stacked."""
         check_is_fitted(self)
-        return answers.learnt_theta(self._learnt)
+        return answers.learnt_theta(self.learnt_)
 
     def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """Log marginal likelihood of the training signals at hyperparameters, as scikit-learn's regressor has it.
@@ -743,7 +745,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         learnt = self.theta_
         if theta is not None:
             learnt = as_real_array(theta, "theta", ("n_parameters",), sizes={"n_parameters": learnt.size})
-        value, gradient = answers.evidence_at(self._learnt, learnt)
+        value, gradient = answers.evidence_at(self.learnt_, learnt)
         return (value, gradient) if eval_gradient else value
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
@@ -792,12 +794,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         mean, _ = answers.average_response(self._fitted, spectrum, points, which)
         if not return_std:
             return mean
-        return mean, answers.average_response(self._learnt.shown, spectrum, points, which)[1]
+        return mean, answers.average_response(self.learnt_.shown, spectrum, points, which)[1]
 
     @property
     def _fitted(self) -> list[Shown]:
         """The models and their weights, as `average_response` takes them."""
-        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
+        members = zip(self.kernel_weights_, self.fits_, self.learnt_.candidates, strict=True)
         return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
 
     def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
@@ -807,13 +809,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         tell its values apart; `summary` and `report` have it in words.
         """
         check_is_fitted(self)
-        drawn = self._learnt.shown_of_each if self._learnt.candidates[0].task.signals.shape[0] else ()
+        drawn = self.learnt_.shown_of_each if self.learnt_.candidates[0].task.signals.shape[0] else ()
         return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
 
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        said = answers.mixture_summary(self._learnt)
+        said = answers.mixture_summary(self.learnt_)
         if not self.date_columns_:
             return said
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -917,7 +919,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         observed_by = observers.new_observed_by(self, given, alignment, values, asked=False)
         observed_by = None if observed_by is None else observed_by.some(kept)
-        more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
+        more = answers.with_more_signals(self.learnt_, features, signals[kept], observed_by)
         other._show(more, self.fits_, form)
         return other
 
@@ -939,7 +941,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         check_is_fitted(self)
         other = graph if isinstance(graph, GraphBase) else as_graph(graph)
-        learnt, fresh = answers.moved_to_graph(self._learnt, other), copy.copy(self)
+        learnt, fresh = answers.moved_to_graph(self.learnt_, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
         fresh._show(
@@ -1019,9 +1021,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
                 known = dict(zip(rows.tolist(), given.tolist(), strict=True))
                 labels = tuple(known.get(row, label) for row, label in enumerate(labels))
         columns = reading.columns_of_nodes(self, form, n_nodes)
-        without = partial(answers.without_entries, self._learnt)
-        n_empty = int(np.sum(~form.kept)) if self._learnt.conditioned_on is None else 0
-        numbers = gather(self, self._learnt, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
+        without = partial(answers.without_entries, self.learnt_)
+        n_empty = int(np.sum(~form.kept)) if self.learnt_.conditioned_on is None else 0
+        numbers = gather(self, self.learnt_, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
         heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 

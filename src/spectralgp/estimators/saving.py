@@ -36,8 +36,8 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
     }
     parts = {
         "estimator": {"parameters": parameters, "fitted": fitted},  # first: errors then have the names that users know
-        "candidates": model._learnt.candidates,
-        "learnt": {name: getattr(model._learnt, name) for name in KEPT} | {"fits": model.fits_},
+        "candidates": model.learnt_.candidates,
+        "learnt": {name: getattr(model.learnt_, name) for name in KEPT} | {"fits": model.fits_},
     }
     _write(path, "regressor", model.graph_, parts)
 
@@ -58,7 +58,7 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
         "time_column": model._time_column,
         "exogenous_names": None if exogenous is None else tuple(exogenous.tolist()),
         "backtest": model.backtest_,
-        **{name: getattr(model._model, name) for name in hints_of(SeriesModel)},
+        **{name: getattr(model.model_, name) for name in hints_of(SeriesModel)},
     }
     _write(path, "forecaster", model.graph_, parts)
 

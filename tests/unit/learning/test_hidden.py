@@ -241,7 +241,7 @@ def test_every_model_is_learnt_once(monkeypatch):
         "spectralgp.learning.families.learn_incomplete", lambda *args: calls.append(args) or learnt(*args)
     )
     model = GraphGPRegressor(GRAPH).fit(INPUTS, holed())
-    assert len(calls) == len(model._learnt.tried)
+    assert len(calls) == len(model.learnt_.tried)
     assert len(model.fits_) <= 2 * MOST_FILLING
     assert all("expectation-maximisation" in fit.method for fit in model.fits_)
 

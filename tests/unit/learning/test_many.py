@@ -40,7 +40,7 @@ def few(monkeypatch):
 def test_hyperparameters_are_those_of_some_signals_and_the_posterior_that_of_all(problem, few):
     graph, inputs, signals = problem
     model = GraphGPRegressor(graph, Polynomial(2), RBF(), center=None, scale=None).fit(inputs, signals)
-    (candidate,), (fit,) = model._learnt.candidates, model.fits_
+    (candidate,), (fit,) = model.learnt_.candidates, model.fits_
     rows = candidate.learnt_from
     assert rows.size == 40
     assert np.all(np.diff(rows) > 0)
@@ -72,14 +72,14 @@ def test_evidence_is_in_the_units_of_the_signals(problem, few):
 def test_few_signals_are_learnt_from_whole(problem):
     graph, inputs, signals = problem
     model = GraphGPRegressor(graph, Polynomial(1), RBF()).fit(inputs, signals)
-    assert model._learnt.candidates[0].learnt_from is None
+    assert model.learnt_.candidates[0].learnt_from is None
     assert "drawn at random" not in model.summary()
 
 
 def test_the_seed_decides_which_signals(problem, few):
     graph, inputs, signals = problem
     rows = [
-        GraphGPRegressor(graph, Polynomial(1), RBF(), random_state=seed).fit(inputs, signals)._learnt.candidates[0]
+        GraphGPRegressor(graph, Polynomial(1), RBF(), random_state=seed).fit(inputs, signals).learnt_.candidates[0]
         for seed in (None, 0, 1)
     ]
     assert np.array_equal(rows[0].learnt_from, rows[1].learnt_from)
@@ -90,7 +90,7 @@ def test_the_seed_decides_which_signals(problem, few):
 def test_models_of_many_signals_are_saved(problem, few, kernel, tmp_path):
     graph, inputs, signals = problem
     model = GraphGPRegressor(graph, kernel).fit(inputs, signals)
-    assert {one.learnt_from.size for one in model._learnt.candidates} == {40}
+    assert {one.learnt_from.size for one in model.learnt_.candidates} == {40}
     model.save(tmp_path / "model.sgp")
     again = spectralgp.load(tmp_path / "model.sgp")
     for one, other in zip(model.predict(inputs, return_std=True), again.predict(inputs, return_std=True), strict=True):
@@ -118,8 +118,8 @@ def test_signals_with_holes_are_learnt_from_some_too(problem, few):
     inputs = problem[1]
     model, holed = filled_in(problem)
     assert model.fits_[0].message.endswith("learnt from 40 of 80 signals, drawn at random, of which the likelihood is")
-    rows = model._learnt.candidates[0].learnt_from
-    (fit,) = model._learnt.raw_fits
+    rows = model.learnt_.candidates[0].learnt_from
+    (fit,) = model.learnt_.raw_fits
     part = (holed[rows] - model.center_) / model.scale_
     expected = log_marginal_likelihood(fit.model, inputs[rows], part) - np.sum(
         np.broadcast_to(np.log(model.scale_), part.shape)[~np.isnan(part)]
@@ -176,7 +176,7 @@ def test_very_many_signals_are_conditioned_on_by_a_low_rank(problem, very_few, t
     graph, inputs, signals = problem
     form = Polynomial(1, "interval")
     model = GraphGPRegressor(graph, form, RBF(), residual=form).fit(inputs, signals)
-    (prior,), ((_, posterior),) = model._learnt.draws[0].models, model.posterior_.parts
+    (prior,), ((_, posterior),) = model.learnt_.draws[0].models, model.posterior_.parts
     assert prior.points.size == 50
     assert posterior.signals.shape[0] == N_SIGNALS
     assert "; all are conditioned on by a covariance of rank 50: 15 others have" in model.summary()
@@ -191,11 +191,11 @@ def test_very_many_signals_are_conditioned_on_by_a_low_rank(problem, very_few, t
     assert model.transfer(graph).predict(inputs[:2]).shape == (2, N_NODES)
     model.save(tmp_path / "model.sgp")
     again = spectralgp.load(tmp_path / "model.sgp")
-    assert np.array_equal(again._learnt.draws[0].models[0].points, prior.points)
+    assert np.array_equal(again.learnt_.draws[0].models[0].points, prior.points)
     for one, other in zip(model.predict(inputs, return_std=True), again.predict(inputs, return_std=True), strict=True):
         assert np.array_equal(one, other)
     elsewhere = replace(prior, points=np.array([0, N_SIGNALS]))
-    model._learnt = replace(model._learnt, draws=(replace(model._learnt.draws[0], models=(elsewhere,)),))
+    model.learnt_ = replace(model.learnt_, draws=(replace(model.learnt_.draws[0], models=(elsewhere,)),))
     model.save(tmp_path / "model.sgp")
     with pytest.raises(ValueError, match="points must be some of 80 signals on an exact spectrum; got others"):
         spectralgp.load(tmp_path / "model.sgp")
@@ -225,7 +225,7 @@ def test_very_many_signals_give_way_to_those_learnt_from_where_these_predict_bet
 def test_densities_of_signals_held_out_are_those_of_the_posterior(problem, very_few):
     graph, inputs, signals = problem
     model = GraphGPRegressor(graph, Polynomial(1), RBF(), residual=Polynomial(1), center=None, scale=None)
-    (candidate,) = model.fit(inputs, signals)._learnt.candidates
+    (candidate,) = model.fit(inputs, signals).learnt_.candidates
     prior = model.fits_[0].model
     kept, held_out = np.arange(60), np.arange(60, 80)
     expected = (
@@ -236,7 +236,7 @@ def test_densities_of_signals_held_out_are_those_of_the_posterior(problem, very_
 
 def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, very_few):
     model, _ = filled_in(problem)
-    assert model._learnt.draws[0].models[0].points.size == 50
+    assert model.learnt_.draws[0].models[0].points.size == 50
 
 
 def test_up_to_1500_signals_are_learnt_from_whole_and_of_more_1000():

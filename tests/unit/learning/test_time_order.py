@@ -152,7 +152,7 @@ def test_the_order_and_the_models_of_changes_are_said(model):
         "Rows are in time order: inputs are the signal before in 39 of 39 rows. Models are weighed by forecasts of the "
         "second half."
     )
-    names = [one.name for one in model._learnt.tried]
+    names = [one.name for one in model.learnt_.tried]
     assert sum(name.startswith("no change, ") for name in names) == 1
     assert sum("changes" in name for name in names) == 2
     assert any("no change, " in line for line in words)
@@ -211,7 +211,7 @@ def test_shuffled_rows_are_judged_by_random_folds_as_before():
     order = np.random.default_rng(4).permutation(N_TRAIN)
     shuffled = GraphGPRegressor(RING).fit(X[order], Y[order])
     assert "time order" not in shuffled.summary()
-    assert all(one.transformation is None for one in shuffled._learnt.candidates)
+    assert all(one.transformation is None for one in shuffled.learnt_.candidates)
 
 
 def test_carry_says_whether_rows_are_in_time_order():
@@ -262,7 +262,7 @@ def test_a_saved_model_of_changes_predicts_the_same_bits(model, tmp_path):
 
 
 def test_files_with_columns_that_are_none_are_refused(model, tmp_path, monkeypatch):
-    candidate = next(one for one in model._learnt.candidates if one.transformation is not None)
+    candidate = next(one for one in model.learnt_.candidates if one.transformation is not None)
     monkeypatch.setitem(vars(candidate.transformation), "columns", ALL + 1)
     model.save(tmp_path / "model.sgp")
     with pytest.raises(ValueError, match=r"transformation\.columns must be columns of 12 inputs"):
@@ -336,7 +336,7 @@ def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     from spectralgp.show.report.words import variance_words
 
     names = [str(node) for node in ALL]
-    numbers = gather(model, model._learnt, names, [f"row {row}" for row in range(N_TRAIN)])
+    numbers = gather(model, model.learnt_, names, [f"row {row}" for row in range(N_TRAIN)])
     assert relative_error(numbers.predictions.observed, Y[:N_TRAIN]) < EXACT
     heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
     assert numbers.variance.of == "changes"

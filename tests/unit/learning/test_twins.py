@@ -107,11 +107,11 @@ def fitted():
 
 
 def test_the_default_has_twins_where_signals_differ_in_scale(fitted):
-    tried = [one.name for one in fitted[2]._learnt.tried]
+    tried = [one.name for one in fitted[2].learnt_.tried]
     assert sum("signal scales" in name for name in tried) >= 1
     assert any("least squares" in name for name in tried)
     plain = GraphGPRegressor(RING).fit(*data(spread=0.0, n_signals=16)[:2])
-    assert not any("scales" in one.name.replace("node scales", "") for one in plain._learnt.tried)
+    assert not any("scales" in one.name.replace("node scales", "") for one in plain.learnt_.tried)
 
 
 def test_models_with_scales_are_saved_and_take_more_signals(fitted, tmp_path):
