@@ -15,7 +15,15 @@ from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
 from spectralgp.estimators.observing import Coefficients
 from spectralgp.model.fields import ObservationModel, condition_latent, latent, sites
-from spectralgp.model.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
+from spectralgp.model.likelihoods import (
+    Gaussian,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+    as_likelihood,
+    predictive_log_density,
+    with_first_values,
+)
 from spectralgp.model.signals import read_signals
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -55,7 +63,7 @@ def fitted():
 def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likelihood):
     inputs, latent, _, rng = data()
     beside = {"trials": 5} if likelihood == "binomial" else {}
-    draw = spectralgp.model.likelihoods.as_likelihood(likelihood).started(1.0)
+    draw = with_first_values(as_likelihood(likelihood), 1.0)
     latent = 3 * latent if likelihood == "bernoulli" else latent  # else so few bits say nothing
     values = draw.draw(latent, np.full(latent.shape, float(beside.get("trials", 1))), rng)
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood).fit(inputs, values, **beside)
@@ -205,7 +213,9 @@ def test_leaving_out_is_deleting(fitted):
     assert fitted.leave_one_out("node").log_density.shape == (N_NODES,)
     # what is known of a value without itself is less than with it
     assert np.nanmean(by_entry.log_density) < np.nanmean(
-        Poisson().log_density(np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure)
+        predictive_log_density(
+            Poisson(), np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure
+        )
     )
 
 

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
+
+PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,13 @@ Number = Annotated[float, Range(is_extended=True)]
 Positive = Annotated[float, gt(0)]
 NotNegative = Annotated[float, ge(0)]
 Count = Annotated[int, ge(0)]
+
+
+def kinds_of(base: type) -> Iterator[type[Any]]:
+    """Dataclasses of this package that are a base class or derived from it, and not abstract."""
+    if "__dataclass_fields__" in vars(base) and not inspect.isabstract(base):
+        yield base
+    below: list[type] = base.__subclasses__()
+    for one in below:
+        if one.__module__.partition(".")[0] == PACKAGE:
+            yield from kinds_of(one)

@@ -178,8 +178,8 @@ class FitCommand(TableCommand, WritingOptions, ObservationOptions, LearningOptio
     spectrum: SpectrumOption = "auto"
     device: Annotated[Literal["cpu", "cuda"] | None, _model("Where to compute on large graphs.")] = None
     likelihood: Annotated[
-        Literal["gaussian", "poisson", "negative_binomial", "bernoulli", "binomial", "student_t"],
-        _model("How values are observed: counts, classes of two, proportions, outliers."),
+        str,
+        _model("Likelihood of values by name, such as poisson for counts or student_t for outliers.", metavar="NAME"),
     ] = "gaussian"
 
 

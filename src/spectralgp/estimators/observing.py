@@ -14,7 +14,14 @@ from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.answers import among_training
 from spectralgp.estimators.reading import TrainingData
 from spectralgp.model.fields import LatentPosterior, ObservationModel
-from spectralgp.model.likelihoods import Gaussian, Likelihood, as_likelihood
+from spectralgp.model.likelihoods import (
+    Gaussian,
+    Likelihood,
+    as_likelihood,
+    check_derivatives,
+    open_parameters,
+    with_first_values,
+)
 from spectralgp.model.likelihoods.base import ValueCondition
 
 INTERCEPT = "intercept"
@@ -164,7 +171,7 @@ def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData)
         names, stacked = (INTERCEPT, *names), np.concatenate([np.ones((1, *values.shape)), stacked])
     seen = np.isfinite(values)
     _check_entries(likelihood, values, beside, own, alignment, rows=np.flatnonzero(form.kept))
-    likelihood.check_derivatives(values[seen], beside[seen])
+    check_derivatives(likelihood, values[seen], beside[seen])
     flat = stacked[:, seen]
     if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
         raise ValueError(
@@ -184,7 +191,7 @@ def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData)
             likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * variance)))
     beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
     observed_by = ObservationModel.of(likelihood, beside, stacked, values, INTERCEPT in names)
-    typical = observed_by.observations(values, likelihood.started()).rough_variance
+    typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
     return ObservationSettings(observed_by, noise, typical, names)
@@ -196,7 +203,7 @@ def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
     takes = likelihood.beside
     if isinstance(likelihood, Gaussian):
         is_known = likelihood.scale == 1.0
-        takes = "weights" if own.likelihood.open_parameters else "noise_variance" if is_known else None
+        takes = "weights" if open_parameters(own.likelihood) else "noise_variance" if is_known else None
     return takes, takes == "noise_variance" or bool(np.any(own.beside != 1))
 
 

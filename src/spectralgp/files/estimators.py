@@ -89,7 +89,7 @@ PARAMETERS = record(
     spectrum=SETTINGS,
     stacking=Stacking | None,  # beside its kernels
     random_state=Count | None,
-    likelihood=Literal[*likelihoods.NAMED] | Likelihood,
+    likelihood=Literal[*likelihoods.named_likelihoods()] | Likelihood,
     **each("center scale", Literal["auto", "global", "node"] | None),
 )
 FITTED = record(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import EnumType
 from types import NoneType, UnionType
@@ -17,13 +17,12 @@ from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_ori
 import numpy as np
 from msgspec import Meta, MsgspecError, Struct, convert, defstruct
 
-from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs
+from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs, kinds_of
 
 # A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed
 # length: msgspec 0.22 corrupts memory when it frees such a type.
 Kind = Any
 Maker = Callable[..., Any]
-PACKAGE = __name__.partition(".")[0]
 LARGEST_INTEGER = 2**53  # of those without a limit of their own: what a double holds
 TINY = 5e-324  # the least number above zero
 ANY = Range()
@@ -193,16 +192,6 @@ def derived(noun: type, *, tagged: bool = False) -> type[Struct]:
     if noun not in RECORDS:
         record(noun, tagged=tagged, **hints_of(noun))
     return RECORDS[noun]
-
-
-def kinds_of(base: type) -> Iterator[type]:
-    """Dataclasses of this package that are a base class or derived from it, and not abstract."""
-    if "__dataclass_fields__" in vars(base) and not inspect.isabstract(base):
-        yield base
-    below: list[type] = base.__subclasses__()
-    for one in below:
-        if one.__module__.partition(".")[0] == PACKAGE:
-            yield from kinds_of(one)
 
 
 def either(base: type, records: Iterable[type[Struct]]) -> Kind:

@@ -21,6 +21,7 @@ from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import conditioned
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
+from spectralgp.model.likelihoods import log_bounds, log_parameters, open_parameters, with_log_parameters
 
 DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
 LATENT_DIFFERENCE = 1e-2  # the same where gradients are those of sites, found to a tolerance
@@ -72,7 +73,7 @@ def has_few_values(task: Task, fit: Fit) -> bool:
     if task.prior is None or not is_small:
         return False
     parameters: list[Sized] = [fit.model.graph_kernel.theta, fit.model.input_kernel.theta, task.centred_at]
-    parameters += [] if own is None else [own.likelihood.open_parameters, own.columns]
+    parameters += [] if own is None else [open_parameters(own.likelihood), own.columns]
     return task.signals.size < VALUES_PER_PARAMETER * (sum(map(len, parameters)) + (task.known_noise is None))
 
 
@@ -107,7 +108,8 @@ class HyperparameterPosterior(JointParameters):
         if isinstance(self.expectation, LatentExpectation):
             self.names, likelihood = self.expectation.names, fitted.likelihood or self.expectation.likelihood
             self.expectation.is_far, self.expectation.effort = False, STEP
-            own, bounds = likelihood.logarithms(self.names), likelihood.bounds(self.names, self.expectation.unit)
+            own = log_parameters(likelihood, self.names)
+            bounds = log_bounds(likelihood, self.names, self.expectation.unit)
         super().__init__(objective_of(task, fitted, self.expectation), bounds)
         self.difference = DIFFERENCE if self.expectation is None else LATENT_DIFFERENCE
         self.size, self.parameter_names = self.objective.size, (*self.objective.parameter_names, *self.names)
@@ -116,7 +118,7 @@ class HyperparameterPosterior(JointParameters):
     def _prior(self, x: Array) -> GraphGP:
         """The model at a point, as it is learnt."""
         model, likelihood = self.objective.model(x[: self.n_shared]), self.fitted.likelihood
-        own = None if likelihood is None else likelihood.with_logarithms(self.names, x[self.n_shared :])
+        own = None if likelihood is None else with_log_parameters(likelihood, self.names, x[self.n_shared :])
         return replace(model, mean_amplitude=self.fitted.mean_amplitude, likelihood=own)
 
     def model(self, x: Array) -> GraphGP:

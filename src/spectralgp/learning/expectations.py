@@ -16,7 +16,16 @@ from spectralgp.learning.sqp import constrained_step, updated
 from spectralgp.model.fields import GraphGP, PartialObservations, Sites, condition_latent, find_sites, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
 from spectralgp.model.kernels.base import Positivity
-from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.likelihoods import (
+    Likelihood,
+    learn_parameters,
+    log_bounds,
+    log_parameters,
+    open_parameters,
+    parameter_slopes,
+    with_first_values,
+    with_log_parameters,
+)
 from spectralgp.model.signals import expected_signals
 
 SEED = 0
@@ -176,10 +185,10 @@ class LatentExpectation(Expectation):
         self.is_large = task.spectrum.needs_passes
         super().__init__(task, LARGE_TOLERANCE_NATS if self.is_large else LATENT_TOLERANCE_NATS)
         self.observed_by, self.missing_share = task.observed_by, 0.5
-        self.names = self.observed_by.likelihood.open_parameters
+        self.names = open_parameters(self.observed_by.likelihood)
         self.has_parameters = bool(self.names)
         self.unit = float(np.sqrt(task.variance))
-        self.likelihood: Likelihood = self.observed_by.likelihood.started(self.unit)
+        self.likelihood: Likelihood = with_first_values(self.observed_by.likelihood, self.unit)
         self.sites: Sites | None = None
         self._drawn: Array | None = None  # solutions of the last draws
         self.is_far = not self.names  # from the answer, so that rough sites will do; a likelihood learnt of such is not
@@ -205,7 +214,8 @@ class LatentExpectation(Expectation):
         observations = sites.observations
         if self.names and model.likelihood is None:
             self._slopes = self.own_slopes
-            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *sites.of_observed, self.unit)
+            used, of_observed = observations.likelihood, sites.of_observed
+            self.likelihood, self.gain = learn_parameters(used, self.names, *of_observed, self.unit)
         if self.is_large:
             rng = np.random.default_rng(SEED)
             drawn, self._drawn = sites.deviating(self._n_draws, rng, self._drawn, self.solve_tolerance)
@@ -244,8 +254,8 @@ class LatentExpectation(Expectation):
             return
         used = self.sites.observations.likelihood
         slope, own = objective.evaluate(before)[1], self._slopes
-        together = JointParameters(objective, used.bounds(self.names, self.unit))
-        point, slope = np.concatenate([before, used.logarithms(self.names)]), np.concatenate([slope, own[0]])
+        together = JointParameters(objective, log_bounds(used, self.names, self.unit))
+        point, slope = np.concatenate([before, log_parameters(used, self.names)]), np.concatenate([slope, own[0]])
         precision = definite(block_diag(seen, own[1]), together.units)
         if self.names:
             self._passed = [*self._passed[-MAX_PASSED:], (point, slope)]
@@ -265,11 +275,11 @@ class LatentExpectation(Expectation):
     def own_slopes(self) -> tuple[Array, Array]:
         """Derivative of the bound in the logarithms of the likelihood's own parameters, and minus the second."""
         assert self.sites is not None
-        return self.sites.observations.likelihood.slopes(self.names, *self.sites.of_observed)
+        return parameter_slopes(self.sites.observations.likelihood, self.names, *self.sites.of_observed)
 
     def lengthen(self, reach: float) -> None:
-        logs = self.likelihood.logarithms(self.names)
-        self.likelihood = self.likelihood.with_logarithms(self.names, logs + reach * (self._logs_ahead - logs))
+        logs = log_parameters(self.likelihood, self.names)
+        self.likelihood = with_log_parameters(self.likelihood, self.names, logs + reach * (self._logs_ahead - logs))
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0

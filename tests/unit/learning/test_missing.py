@@ -32,7 +32,7 @@ from spectralgp.learning.missing import objective_of
 from spectralgp.model.fields import ObservationModel, PartialObservations, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.model.kernels import WithResidual
-from spectralgp.model.likelihoods import NegativeBinomial, Poisson
+from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
 from spectralgp.model.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
@@ -565,7 +565,7 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
     if likelihood.parameters:
         seen, used = sites.observations.observed, sites.observations.likelihood
         law = sites.observations.values[seen], sites.mean[seen], sites.variance[seen], np.ones(seen.sum())
-        own, curvature = used.slopes(("dispersion",), *law)
+        own, curvature = parameter_slopes(used, ("dispersion",), *law)
         whole = np.zeros((3, 3))
         whole[:2, :2], whole[2, 2], all_slopes = precision, curvature[0, 0], np.append(slope, own)
     step = np.linalg.solve(whole, all_slopes)

@@ -21,7 +21,7 @@ from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signa
 from spectralgp.model.fields.covariances import Covariance, ModalCovariance, SignalDistribution, rescaled
 from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
-from spectralgp.model.likelihoods.base import quantile_of
+from spectralgp.model.likelihoods import quantile_of
 from spectralgp.model.signals import Units
 from spectralgp.model.spectra import SpectralData
 

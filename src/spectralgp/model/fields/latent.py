@@ -27,7 +27,12 @@ from spectralgp.model.fields.sites import (
     find_sites,
 )
 from spectralgp.model.kernels import Identity, NewInputs
-from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.likelihoods import (
+    Likelihood,
+    predictive_distribution,
+    predictive_log_density,
+    randomised_pit,
+)
 from spectralgp.model.signals import Signals, Units, expected_signals
 from spectralgp.model.spectra import Filters, decompose, modes_of
 
@@ -116,7 +121,7 @@ class ValueField(PredictiveDistribution):
         return np.asarray(np.sqrt(np.mean(np.square(after - before), axis=1)))
 
     def distribution(self, values: Array) -> Array:
-        return self.likelihood.distribution(values, *self._law)
+        return predictive_distribution(self.likelihood, values, *self._law)
 
     @property
     def is_discrete(self) -> bool:
@@ -125,7 +130,7 @@ class ValueField(PredictiveDistribution):
     def transforms(self, values: Array, random_state: np.random.Generator) -> Array:
         """Randomised probability integral transforms of values, NaN where there is none."""
         seen = np.isfinite(values)
-        found = self.likelihood.randomised_pit(np.where(seen, values, 0.0), *self._law, random_state)
+        found = randomised_pit(self.likelihood, np.where(seen, values, 0.0), *self._law, random_state)
         return np.where(seen, found, np.nan)
 
     @property
@@ -181,7 +186,7 @@ class ValueField(PredictiveDistribution):
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._law)
-        return self.likelihood.log_density(signals, mean, variance, beside)
+        return predictive_log_density(self.likelihood, signals, mean, variance, beside)
 
     def given(self, observed: Any) -> ValueField:
         values = self._further(observed)
@@ -283,7 +288,7 @@ class LatentPosterior(SinglePosterior):
         if by == "entry":
             variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - LEAST_CAVITY))
             mean, seen = sites.mean - variance * slopes, sites.observations.observed
-            logs = likelihood.log_density(sites.observations.values, mean, variance, beside)
+            logs = predictive_log_density(likelihood, sites.observations.values, mean, variance, beside)
             return mean, variance, np.where(seen, logs, np.nan)
         mean, variance = sites.mean.copy(), sites.variance.copy()
         is_signal = by == "signal"

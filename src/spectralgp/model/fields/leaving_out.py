@@ -15,6 +15,7 @@ from spectralgp.model.fields.covariances import ModalCovariance
 from spectralgp.model.fields.latent import LatentPosterior
 from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
 from spectralgp.model.fields.shrinkage import t_log_density
+from spectralgp.model.likelihoods import randomised_pit
 
 By = Literal["signal", "node", "entry"]
 TRANSFORM_SEED = 0
@@ -106,7 +107,7 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     law = latent_mean, latent_variance, posterior.sites.observations.beside
     values, likelihood = posterior.signals.as_observed, posterior.likelihood
     seen, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
-    transforms = likelihood.randomised_pit(np.where(seen, values, 1.0), *law, random_state)
+    transforms = randomised_pit(likelihood, np.where(seen, values, 1.0), *law, random_state)
     std = np.sqrt(likelihood.variance(*law))
     return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
 

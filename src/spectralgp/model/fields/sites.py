@@ -14,7 +14,7 @@ from spectralgp._basics.progress import mention
 from spectralgp.model.fields.covariances import Covariance
 from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, ModalLatentCovariance, latent_of
 from spectralgp.model.fields.seen import PartialObservations
-from spectralgp.model.likelihoods import Likelihood, Terms
+from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
 MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
@@ -67,7 +67,7 @@ class EffectPrior:
         """
         mean, products = np.zeros(len(columns)), columns @ columns.T / values.size
         if has_intercept:
-            mean[0] = likelihood.rough_level(values, beside)
+            mean[0] = rough_level(likelihood, values, beside)
         spread = float(np.std(likelihood.rough_latent(values, beside)))
         if likelihood.is_white_noise:
             return cls(mean, products / (WIDE_DEVIATION * (spread or max(float(np.max(np.abs(values))), 1.0))) ** 2)
@@ -132,7 +132,7 @@ class ObservationModel:
     @classmethod
     def of(cls, likelihood: Likelihood, beside: Array, columns: Array, values: Array, has_intercept: bool) -> Self:
         """Observation of training values, NaN where missing, with the prior of the fixed effects that suits them."""
-        own, started = np.isfinite(values), likelihood.started()
+        own, started = np.isfinite(values), with_first_values(likelihood)
         prior = EffectPrior.of(started, values[own], beside[own], columns[:, own], has_intercept)
         return cls(likelihood, beside, columns, prior)
 

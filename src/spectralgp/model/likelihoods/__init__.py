@@ -1,8 +1,7 @@
-"""How values are observed of latent signals: counts, classes, proportions, heavy tails."""
+"""Likelihoods of values given latent signals: counts, classes, proportions, heavy tails."""
 
 from spectralgp.model.likelihoods.base import Likelihood, Terms, ValueCondition, expectation
 from spectralgp.model.likelihoods.kinds import (
-    NAMED,
     Bernoulli,
     Binomial,
     Gaussian,
@@ -10,4 +9,22 @@ from spectralgp.model.likelihoods.kinds import (
     Poisson,
     StudentT,
     as_likelihood,
+    named_likelihoods,
+)
+from spectralgp.model.likelihoods.parameters import (
+    check_derivatives,
+    learn_parameters,
+    log_bounds,
+    log_parameters,
+    open_parameters,
+    parameter_slopes,
+    rough_level,
+    with_first_values,
+    with_log_parameters,
+)
+from spectralgp.model.likelihoods.prediction import (
+    predictive_distribution,
+    predictive_log_density,
+    quantile_of,
+    randomised_pit,
 )

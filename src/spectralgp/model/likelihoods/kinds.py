@@ -1,4 +1,4 @@
-"""The likelihoods that have a name: Gaussian, Student's t, counts, classes of two, proportions."""
+"""Kinds of likelihoods: Gaussian, Student's t, counts, classes of two, proportions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from spectralgp._basics.checks import Array, as_option
-from spectralgp._basics.saved import Positive
-from spectralgp.model.likelihoods.base import LARGEST_LOG, Likelihood, Ranges, Terms, ValueCondition
+from spectralgp._basics.saved import Positive, kinds_of
+from spectralgp.model.likelihoods.base import Likelihood, Ranges, Terms, ValueCondition
 
+LARGEST_LOG = 600.0  # whose exponential is still a number
 LARGEST_EXPOSURE = 1e100  # and one over the smallest: rates are products with exponentials, which stay numbers
 ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
 
@@ -34,7 +35,7 @@ COUNTS = ValueCondition(
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """Values with normal noise, ``y ~ N(f, s^2 v)``, where ``v``, one unless it is given, stands beside each.
+    """Values with normal noise, ``y ~ N(f, s^2 v)``; ``v``, one by default, is given per value.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class StudentT(Likelihood):
 
 
 class _Counts(Likelihood):
-    """What counts with an exposure share: their mean is the exposure times ``exp(f)``."""
+    """Counts with an exposure: their mean is the exposure times ``exp(f)``."""
 
     beside: ClassVar[str | None] = "exposure"
     is_discrete = True
@@ -273,7 +274,7 @@ class NegativeBinomial(_Counts):
 
 
 class _Successes(Likelihood):
-    """What successes among trials share: each has the probability ``1 / (1 + exp(-f))``."""
+    """Successes among trials, each with the probability ``1 / (1 + exp(-f))``."""
 
     is_discrete = True
 
@@ -294,7 +295,7 @@ class _Successes(Likelihood):
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
         whole = np.floor(values)
-        found = betainc(beside - whole, whole + 1, expit(-latent))  # of no meaning where there is none or all
+        found = betainc(beside - whole, whole + 1, expit(-latent))  # meaningless for no success or all
         return np.where(values < 0, 0.0, np.where(values >= beside, 1.0, found))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
@@ -357,13 +358,14 @@ class Bernoulli(_Successes):
         )
 
 
-NAMED: dict[str, type[Likelihood]] = {
-    kind.name: kind for kind in (Gaussian, StudentT, Poisson, NegativeBinomial, Bernoulli, Binomial)
-}
+def named_likelihoods() -> dict[str, type[Likelihood]]:
+    """Likelihoods of this package by name: every subclass of `Likelihood` is one."""
+    return {kind.name: kind for kind in kinds_of(Likelihood)}
 
 
 def as_likelihood(given: Likelihood | str) -> Likelihood:
-    """A likelihood, by its name or as it is."""
+    """Likelihood given by its name or itself."""
     if isinstance(given, Likelihood):
         return given
-    return NAMED[as_option(given, "likelihood", tuple(NAMED))]()
+    named = named_likelihoods()
+    return named[as_option(given, "likelihood", tuple(named))]()
