@@ -1,4 +1,4 @@
-"""Models that may be learnt: data and decisions, which of them "auto" tries, their twins, and how they are learnt."""
+"""Models that may be learnt: data and decisions, which of them "auto" tries, and how they are learnt."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from spectralgp.model.signals import Scale, Signals
 DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
 BOTH_TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")
-TWIN_ROUNDS = 2  # of finding scales under a model, and learning it from the scaled signals
-PRIOR_VALUES = 8.0  # that a scale of one is worth, in the scale of a signal
-NODES_PER_VALUE = 4  # of a signal, whose errors at neighbours are alike
+PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
+NODES_PER_VALUE = 4  # nodes of a signal per independent error: errors at neighbours are alike
 SAME_SCALE = 0.3  # standard deviation of the logarithms of squared scales, below which signals have one scale
 OTHER_MAXIMUM_NATS = 0.5  # by which a rough fit is likelier than another only where that is at another maximum
 AMPLITUDES = np.logspace(-4, 1, 21)  # of what inputs explain, by which its variance is multiplied
@@ -48,7 +47,6 @@ class Candidate:
     name: str = ""  # for people
     warm_start_from: Candidate | None = None  # with the same parameters on other data
     transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
-    scales_signals: bool = False  # whether signals have scales of their own, which are learnt
     is_tuned: bool = False  # whether it is the one that it starts from, with means of the least squared error
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
     recipe: Recipe | None = None  # what a setting made it of, for one like it of other signals
@@ -276,80 +274,54 @@ def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:
         yield [setting.candidate(Identity(), sets[int(np.argmax(scores))], other) for other in others]
 
 
-# ----------------------------------------------------------- learning them, and twins for signals of different scale
-
-
-def scaled_twin(candidate: Candidate) -> Candidate:
-    """A candidate with scales of the signals."""
-    name = f"{candidate.name}, signal scales"
-    return replace(candidate, name=name, scales_signals=True, warm_start_from=candidate)
+# --------------------------------------------------------- learning them, and means of the least squared error
 
 
 def tuned_twin(candidate: Candidate) -> Candidate:
-    """A candidate with means of the amplitude that has the least squared error."""
+    """Candidate with means of the amplitude that has the least squared error."""
     return replace(candidate, name=f"{candidate.name}, least squares", is_tuned=True, warm_start_from=candidate)
 
 
-def have_scales(candidate: Candidate, task: Task, model: GraphGP) -> bool:
-    """Whether signals differ in scale under a model, so that twins may be of use; they take what is exact and whole."""
+def differ_in_scale(candidate: Candidate, task: Task, model: GraphGP) -> bool:
+    """Return whether errors of signals left out differ in size, so that means are worth tuning: equation (18c)."""
     if not candidate.shrunk or task.spectrum.needs_passes or task.signals.has_holes:
         return False
-    return float(np.std(2 * np.log(signal_scales(_conditioned(model, task))))) > SAME_SCALE
+    (n_signals, n_nodes), posterior = task.signals.shape, _conditioned(model, task)
+    energies = posterior.left_out(task.signals.centred_by == "node" and n_signals > 1).lengths / n_nodes
+    n_values = n_nodes / NODES_PER_VALUE
+    return float(np.std(np.log(PRIOR_VALUES + n_values * energies))) > SAME_SCALE
 
 
 def learn_candidates(
     candidates: Sequence[Candidate],
     tasks: Sequence[Task],
     solver: Solver,
-    starts: Sequence[Fit | None] | None,
-    learnt: dict[Candidate, tuple[Task, Fit]] | None = None,
+    starts: Sequence[Fit | None] | None = None,
+    learnt: dict[Candidate, Fit] | None = None,
     looks_elsewhere: bool = False,
-) -> tuple[list[Task], list[Fit]]:
-    """Fits of candidates to tasks, and the tasks that they are fits to, in which signals have their scales.
+) -> list[Fit]:
+    """Return fits of candidates to tasks.
 
-    What was `learnt` before is not learnt again, and added to: a candidate that is tuned is another one but for means.
-    With `looks_elsewhere` a fit that is less likely than a rough one from scratch goes on from that.
+    Candidates in `learnt` are not learnt again, and new fits are added to it: a tuned candidate has the fit of its
+    untuned one but for the amplitude of means. With `looks_elsewhere` a fit that is less likely than a rough one from
+    scratch goes on from that.
     """
     learnt = {} if learnt is None else learnt
     known: Sequence[Fit | None] = starts or [None] * len(candidates)
-    places = {candidate.untuned: place for place, candidate in enumerate(candidates) if candidate.untuned not in learnt}
-    plain = {one: place for one, place in places.items() if not one.scales_signals}
-    own, kernels = [tasks[place] for place in plain.values()], [one.kernel for one in plain]
-    fits = learn_all(own, kernels, solver, [known[place] for place in plain.values()])
+    places = {one.untuned: place for place, one in enumerate(candidates) if one.untuned not in learnt}
+    own, kernels = [tasks[place] for place in places.values()], [one.kernel for one in places]
+    fits = learn_all(own, kernels, solver, [known[place] for place in places.values()])
     if looks_elsewhere:
         rough = learn_all(own, kernels, solver.coarse())
         gains = [other.log_posterior - fit.log_posterior for other, fit in zip(rough, fits, strict=True)]
         for place in (place for place, gain in enumerate(gains) if gain > OTHER_MAXIMUM_NATS):
             (fits[place],) = learn_all([own[place]], [kernels[place]], solver, [rough[place]])
-    learnt |= zip(plain, zip(own, fits, strict=True), strict=True)
-    for one in places.keys() - plain.keys():
-        learnt[one] = _scaled(tasks[places[one]], one.kernel, solver, known[places[one]])
-    for one in (one for one in candidates if one.is_tuned):
-        task, fit = learnt[one.untuned]
-        learnt[one] = task, replace(fit, model=tuned(fit.model, task))
-    found = [learnt[one] for one in candidates]
-    return [task for task, _ in found], [fit for _, fit in found]
-
-
-def _scaled(task: Task, kernel: GraphKernel, solver: Solver, start: Fit | None) -> tuple[Task, Fit]:
-    """The task with scales of its signals, and the fit to it: expectation-maximisation from a fit without them."""
-    fit = learn_all([task], [kernel], solver.coarse())[0] if start is None else start
-    scaled = task
-    for number in range(TWIN_ROUNDS):
-        scales = signal_scales(_conditioned(fit.model, scaled))
-        scaled = replace(task, signals=task.signals.scaled_by_signal(scales))
-        (fit,) = learn_all([scaled], [kernel], solver if number == TWIN_ROUNDS - 1 else solver.coarse(), [fit])
-    return scaled, fit
-
-
-def signal_scales(posterior: Posterior) -> Array:
-    """``sqrt(w_n)``, scales of signals by how well each is predicted from the others: equation (18c)."""
-    scales, (n_signals, n_nodes) = posterior.signals.units.signal_scales, posterior.signals.shape
-    energies = posterior.left_out(posterior.signals.centred_by == "node" and n_signals > 1).lengths / n_nodes
-    n_values = n_nodes / NODES_PER_VALUE
-    relative = energies if scales is None else energies * scales**2
-    squared = (PRIOR_VALUES + n_values * relative) / (PRIOR_VALUES + n_values)
-    return np.asarray(np.sqrt(squared / np.mean(squared)))
+    learnt |= zip(places, fits, strict=True)
+    for one, task in zip(candidates, tasks, strict=True):
+        if one.is_tuned:
+            fit = learnt[one.untuned]
+            learnt[one] = replace(fit, model=tuned(fit.model, task))
+    return [learnt[one] for one in candidates]
 
 
 def tuned(model: GraphGP, task: Task) -> GraphGP:

@@ -16,7 +16,7 @@ from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, step_done
 from spectralgp._basics.saved import NotNegative, Number
-from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
+from spectralgp.learning.candidates import Candidate, Plan, differ_in_scale, learn_candidates, tuned_twin
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
@@ -145,7 +145,7 @@ def fit_models(
                 judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None, n_folded)
             candidates, held_out = _tried(plan, candidates, judge, solver)
             if is_choice and n_signals <= MOST_COMPARED and order is None and isinstance(judge, Folds):
-                candidates, held_out = _with_twins(candidates, held_out, judge, solver)
+                candidates, held_out = _with_tuned(candidates, held_out, judge, solver)
             most = MOST_FILLING if isinstance(judge, HiddenEntries) else None
             most = MOST_MEMBERS if n_signals > MOST_COMPARED else most
             weights = _weights_between(candidates, held_out, judge, is_choice, most)
@@ -170,7 +170,7 @@ def fit_models(
                 # what was learnt from the first fold may lead to a lower maximum
                 is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
                 looks_elsewhere = is_cheap and is_stacked and tasks[0].is_complete
-                tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
+                fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         if is_stacked:
             step_done("all signals")
         drawn = []
@@ -281,25 +281,22 @@ def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice
     return _of_use(weights, most)
 
 
-def _with_twins(
+def _with_tuned(
     candidates: list[Candidate], held_out: FoldScores, folds: Folds, solver: Solver
 ) -> tuple[list[Candidate], FoldScores]:
-    """Candidates and their scores with those of twins, where signals differ in scale under the best.
+    """Add candidates with means of the least squared error where signals differ in scale under the best candidate.
 
-    The best has one with scales of the signals, and each that would have a weight one with means of the least squared
-    error.
+    Each candidate of a positive weight has one, unless it sees the signals through a transformation.
     """
     plain = [index for index, one in enumerate(candidates) if one.transformation is None]
     best = max(plain, key=lambda index: held_out.scores[index])
-    if not have_scales(candidates[best], folds.first_part(candidates[best]), held_out.fits[best].model):
+    if not differ_in_scale(candidates[best], folds.first_part(candidates[best]), held_out.fits[best].model):
         return candidates, held_out
-    candidates = [*candidates, scaled_twin(candidates[best])]
-    held_out = held_out.beside(folds.score(candidates[-1:], solver))
-    plain = [*plain, len(candidates) - 1]
-    own = [candidates[index] for index in plain]
-    weights = _weights_of(own, held_out.of(np.array(plain)), is_choice=True, most=None)
-    twins = [tuned_twin(one) for one, weight in zip(own, weights, strict=True) if weight > 0]
-    return [*candidates, *twins], held_out.beside(folds.score(twins, solver))
+    weights = _weights_of(
+        [candidates[index] for index in plain], held_out.of(np.array(plain)), is_choice=True, most=None
+    )
+    added = [tuned_twin(candidates[index]) for index, weight in zip(plain, weights, strict=True) if weight > 0]
+    return [*candidates, *added], held_out.beside(folds.score(added, solver))
 
 
 def _of_use(weights: Array, most: int | None) -> Array:

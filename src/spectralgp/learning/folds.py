@@ -175,7 +175,7 @@ class Folds:
         self._first: dict[Candidate | None, Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], Task] = {}
-        self._learnt: list[dict[Candidate, tuple[Task, Fit]]] = [{} for _ in self.held_out]
+        self._learnt: list[dict[Candidate, Fit]] = [{} for _ in self.held_out]
 
     def first_part(self, candidate: Candidate) -> Task:
         """What a candidate that was scored was learnt from in the first fold."""
@@ -213,7 +213,8 @@ class Folds:
         task, found = candidate.task, []
         nodes = self._nodes(task.signals.shape[1])
         for number, held_out in enumerate(self.held_out):
-            (part, fit), others = self._learnt[number][candidate], self._cut[task.signals, number][1]
+            fit, part = self._learnt[number][candidate], self._parts[task, number]
+            others = self._cut[task.signals, number][1]
             cut, model = (self.kept[number], held_out), fit.model
             observed, points = others.units.restore(others.values), np.full((LEVELS.size, *others.shape), np.nan)
             points[:, :, nodes] = _points(candidate, model, part, cut, nodes)
@@ -243,7 +244,7 @@ class Folds:
                 self._parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
             parts.append(self._parts[task, number])
         with quietly():
-            parts, fits = learn_candidates(candidates, parts, solver, warm_starts, self._learnt[number])
+            fits = learn_candidates(candidates, parts, solver, warm_starts, self._learnt[number])
         logs, values, errors = [], [], []
         streams = self._streams[number].spawn(len(candidates))
         for part, candidate, fit, stream in zip(parts, candidates, fits, streams, strict=True):
