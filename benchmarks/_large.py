@@ -24,6 +24,9 @@ from spectralgp.graphs.operators import (
     Operator,
     chebyshev_coefficients,
     chebyshev_points,
+    largest_eigenvalue,
+    random_normal,
+    tighten,
 )
 
 GIGABYTE = 1e9
@@ -102,7 +105,7 @@ def warm_up() -> None:
     # arrays of the graph's own are read-only, which makes them another type to Numba
     for laplacian, reorder in product(("combinatorial", "normalized"), (False, True)):
         operator = operator_of(graph, laplacian, reorder)
-        block = operator.random_normal(4, rng)
+        block = random_normal(operator, 4, rng)
         operator.step(block, operator.zeros(4))
         operator.advance(block, operator.zeros(4), gram=True)
         operator.advance(block, operator.zeros(4), gram=False)
@@ -122,8 +125,8 @@ def draw_signals(
     Independent of each other if there are no inputs.
     """
     operator = operator_of(graph, truth.laplacian)
-    largest, residual = operator.largest_eigenvalue()
-    operator.tighten(largest, residual)
+    largest, residual = largest_eigenvalue(operator)
+    tighten(operator, largest, residual)
     covariance = np.eye(n_signals) if inputs is None else INPUT_KERNEL(inputs)
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
@@ -132,7 +135,7 @@ def draw_signals(
     response = truth.response(operator.bound * (chebyshev_points(n_terms) + 1) / 2 / unit)
     coefficients = chebyshev_coefficients(response)
     significant = np.flatnonzero(np.abs(coefficients) > 1e-12 * np.abs(coefficients).max())[-1] + 1
-    white = operator.random_normal(n_signals, random_state)
+    white = random_normal(operator, n_signals, random_state)
     drawn = operator.filtered(white, coefficients[:significant, None, None] * root)
     noise_variance = NOISE_SHARE * float(np.var(drawn))
     for column in range(n_signals):  # one at a time: memory

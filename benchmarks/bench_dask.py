@@ -46,6 +46,14 @@ from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
+from spectralgp.graphs.operators import (
+    MomentPass,
+    column_products,
+    largest_eigenvalue,
+    random_normal,
+    random_signs,
+    tighten,
+)
 
 BARS = {"cpu": 1.25, "megabytes": 2.0, "memory": 1.3, "error": 1e-12}
 
@@ -78,13 +86,13 @@ def one(sizes: Sizes, folder: Path) -> dict[str, Any]:
     tiny = PartitionedGraph.open(folder / "tiny")
     rng = np.random.default_rng(0)
     warm = Graph.from_points(tiny.coordinates, 8).operator("combinatorial", np.empty((1, 1)))
-    moment_pass(warm, warm.random_normal(4, rng), 5)
+    moment_pass(warm, random_normal(warm, 4, rng), 5)
     idle = present_memory()
     graph = Graph(load_sparse(folder / "weights.npz"))
     signals = np.load(folder / "signals.npy", mmap_mode="r")
     with one_blas_thread():
         operator = graph.operator("combinatorial", signals)
-        operator.tighten(*operator.largest_eigenvalue())
+        tighten(operator, *largest_eigenvalue(operator))
         times = []
         for _ in range(cost.repeats):
             found = None  # and with it the state of the pass before
@@ -112,16 +120,16 @@ def parted(sizes: Sizes, folder: Path, n_partitions: int) -> dict[str, Any]:
     n_steps = (cost.n_moments - 1) // 2
     with cluster(folder) as client:
         warm = tiny.operator("combinatorial", signals)
-        moment_pass(warm, warm.random_normal(4, np.random.default_rng(0)), 5)
+        moment_pass(warm, random_normal(warm, 4, np.random.default_rng(0)), 5)
         idle = run_on(client, present_memory)
         with Memory(client.run(_process)) as memory:
             operator = graph.operator("combinatorial", signals)
-            operator.tighten(*operator.largest_eigenvalue())
+            tighten(operator, *largest_eigenvalue(operator))
             times, moved = [], 0.0
             for _ in range(cost.repeats):
                 found = None
                 block = operator.load(signals)
-                operator.column_products(block, block)  # it is there once this is
+                column_products(block, block)  # it is there once this is
                 before, sent, start = cpu(client), sum(run_on(client, sent_by).values()), time.perf_counter()
                 found = moment_pass(operator, block, cost.n_moments)
                 took, after = time.perf_counter() - start, cpu(client)
@@ -243,20 +251,20 @@ def paper(sizes: Sizes, folder: Path) -> dict[str, Any]:
             return {"workers": after[0] - before[0], "client": after[1] - before[1], "seconds": took}
 
         operator = graph.operator("combinatorial", np.empty((1, 1)))
-        operator.tighten(*operator.largest_eigenvalue())  # compiles, and reads the partitions
+        tighten(operator, *largest_eigenvalue(operator))  # compiles, and reads the partitions
         steps, _ = _counted_lanczos(operator)
-        lanczos = timed(operator.largest_eigenvalue)
-        block = operator.random_normal(size.n_signals, rng)
-        operator.column_products(block, block)
+        lanczos = timed(lambda: largest_eigenvalue(operator))
+        block = random_normal(operator, size.n_signals, rng)
+        column_products(block, block)
         gram = timed(lambda: moment_pass(operator, block, n_moments))
-        probes = operator.random_signs(size.n_signals, rng)
-        operator.column_products(probes, probes)
+        probes = random_signs(operator, size.n_signals, rng)
+        column_products(probes, probes)
         columns = timed(lambda: _probe_pass(operator, probes, n_moments))
-        block = operator.random_normal(size.n_signals, rng)
-        operator.column_products(block, block)
+        block = random_normal(operator, size.n_signals, rng)
+        column_products(block, block)
         filtering = timed(lambda: operator.filtered(block, np.ones((size.n_steps + 1, size.n_signals, NEW))))
         tiny = small.operator("combinatorial", np.empty((1, 1)))
-        tiny.tighten(*tiny.largest_eigenvalue())
+        tighten(tiny, *largest_eigenvalue(tiny))
         _, n_tasks = _counted_lanczos(tiny)
         tasks = timed(tiny.largest_eigenvalue)
     per = size.n_nodes * size.n_steps
@@ -279,8 +287,6 @@ def paper(sizes: Sizes, folder: Path) -> dict[str, Any]:
 
 
 def _probe_pass(operator: Any, block: Any, n_moments: int) -> None:
-    from spectralgp.graphs.operators import MomentPass
-
     MomentPass(operator, block, gram=False).extend(n_moments)
 
 
@@ -293,7 +299,7 @@ def _counted_lanczos(operator: Any) -> tuple[int, int]:
         return plain(function, *arguments, **options)
 
     operator.submit = counted
-    operator.largest_eigenvalue()
+    largest_eigenvalue(operator)
     del operator.submit
     return names.count("advance") // len(operator.keys) - 1, len(names)  # the first only multiplies the start
 

@@ -38,6 +38,7 @@ from scipy.sparse import save_npz as save_sparse
 from settings import PAPER
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp.graphs.operators import random_normal
 
 SIZES = (100_000, 200_000, 500_000, 1_000_000)
 N_SIGNALS = 32
@@ -121,7 +122,7 @@ def steps(folder: Path) -> dict[str, Any]:
         matrix = csr_array((operator.weights, operator.indices, operator.indptr), shape=graph.weights.shape)
         laplacian = diags_array(operator.diagonal) - matrix
         doubled = csr_array((4 / operator.bound) * laplacian - 2 * eye_array(graph.n_nodes))
-        current, previous = operator.random_normal(N_SIGNALS, rng), operator.zeros(N_SIGNALS)
+        current, previous = random_normal(operator, N_SIGNALS, rng), operator.zeros(N_SIGNALS)
         actions |= {
             f"fused, {name}": lambda o=operator, c=current, p=previous: o.step(c, p),
             f"fused with Gram matrices, {name}": lambda o=operator, c=current, p=previous: o.advance(c, p, True),

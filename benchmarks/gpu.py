@@ -22,7 +22,14 @@ from _in_turn import partitions
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, condition
-from spectralgp.graphs.operators import CudaOperator, chebyshev_coefficients, chebyshev_points
+from spectralgp.graphs.operators import (
+    CudaOperator,
+    chebyshev_coefficients,
+    chebyshev_points,
+    largest_eigenvalue,
+    random_normal,
+    tighten,
+)
 from spectralgp.learning import Task, learn
 from spectralgp.model.signals import read_signals
 
@@ -109,13 +116,13 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
     rng = np.random.default_rng(1)
     operator = lattice(side)
     n_nodes = side * side
-    largest, residual = operator.largest_eigenvalue()
-    operator.tighten(largest, residual)
+    largest, residual = largest_eigenvalue(operator)
+    tighten(operator, largest, residual)
     inputs = rng.standard_normal((n_signals, 2))
     root = np.linalg.cholesky(RBF(1.0)(inputs) + 1e-10 * np.eye(n_signals)).T
     response = TRUTH.response(operator.bound * (chebyshev_points(16) + 1) / 2 / largest)
     filters = chebyshev_coefficients(response)[:, None, None] * root
-    drawn = operator.filtered(operator.random_normal(n_signals, rng), filters)
+    drawn = operator.filtered(random_normal(operator, n_signals, rng), filters)
     noise_variance = NOISE_SHARE * float(cupy.var(drawn))
     for column in range(n_signals):  # one at a time: memory
         noise = cupy.random.default_rng(column).standard_normal(n_nodes)
@@ -156,7 +163,7 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
     grid = np.linspace(0, 1, 201)
     truth, learnt = TRUTH.response(grid), fit.model.graph_kernel.response(grid)
     assert mean.shape == (5, n_nodes)
-    current, previous = operator.random_normal(n_signals, rng), operator.zeros(n_signals)
+    current, previous = random_normal(operator, n_signals, rng), operator.zeros(n_signals)
     operator.step(current, previous)
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     begin.record()

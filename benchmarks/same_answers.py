@@ -44,6 +44,7 @@ from spectralgp import (
 )
 from spectralgp._basics.arrays import on_host
 from spectralgp.datasets import load_air_quality, load_fertility, load_homicides, load_sids, load_us_income
+from spectralgp.graphs.operators import largest_eigenvalue, tighten
 
 TOLERANCE = 1e-8
 Answers = dict[str, Any]
@@ -125,8 +126,8 @@ def partitions() -> Answers:
     with tempfile.TemporaryDirectory() as folder:
         parted = PartitionedGraph.from_graph(graph, 4, f"{folder}/graph", n_hops=4)
         operator = InTurn(parted, "normalized", signals.dtype, "cpu")
-        largest = operator.largest_eigenvalue()
-        operator.tighten(*largest)
+        largest = largest_eigenvalue(operator)
+        tighten(operator, *largest)
         found = operator.filtered(operator.load(signals), mixing)
         return {"largest": largest[0], "filtered": np.concatenate([on_host(part) for part in found.parts])}
 

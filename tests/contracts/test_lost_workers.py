@@ -15,7 +15,11 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
-from spectralgp.graphs.operators import MomentPass
+from spectralgp.graphs.operators import (
+    MomentPass,
+    products,
+    random_normal,
+)
 from tolerances import ROUND_TRIP
 
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129
@@ -136,11 +140,11 @@ def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
     with machines(1) as (own, client):
         operator = parted.operator("normalized", signals)
         block = operator.load(signals)
-        operator.product(block, block)
+        products(block, block)
         own.kill(0)
         own.start()
         with pytest.raises(RuntimeError, match="some worker must live as long as a pass; got all 1 lost"):
-            operator.product(block, block)
+            products(block, block)
         client.wait_for_workers(1, timeout=60)
         again = moments_of(operator, signals)  # with the worker that is there now
         np.testing.assert_array_equal(again, moments_of(operator, signals))
@@ -182,7 +186,7 @@ def test_a_worker_without_enough_memory_is_named_with_a_remedy(tmp_path, block, 
     settings = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
     with dask.config.set({**settings, "distributed.scheduler.allowed-failures": 0}), cluster(1, memory_limit="400MB"):
         operator = parted.operator("combinatorial", np.empty(0))
-        made = operator.zeros(400) + 1 if block == "zeros" else operator.random_normal(400, np.random.default_rng(0))
+        made = operator.zeros(400) + 1 if block == "zeros" else random_normal(operator, 400, np.random.default_rng(0))
         with pytest.raises(MemoryError, match="workers must have memory for their partitions; " + message) as raised:
-            operator.product(made, made)
+            products(made, made)
         assert "Cut the graph into more partitions" in str(raised.value)

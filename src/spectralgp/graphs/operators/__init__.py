@@ -1,14 +1,30 @@
 """Laplacians as operators for the Chebyshev recurrence, on whatever holds the signals."""
 
 from spectralgp.graphs.operators.base import (
-    ArrayOperator,
     MomentPass,
     Operator,
     chebyshev_coefficients,
     chebyshev_points,
+    keeps_constants,
     lanczos,
+    largest_eigenvalue,
     largest_ritz_value,
+    low_diagonals,
+    probed_terms,
     quadrature_weights,
+    random_normal,
+    random_signs,
+    tighten,
+    traces,
+)
+from spectralgp.graphs.operators.blocks import (
+    column_products,
+    combine_columns,
+    join_columns,
+    products,
+    row_products,
+    scale_columns,
+    take_columns,
 )
 from spectralgp.graphs.operators.choose import PlainOperator, make_operator, precision_of
 from spectralgp.graphs.operators.cpu import CpuOperator

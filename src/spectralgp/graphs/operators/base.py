@@ -1,38 +1,42 @@
-"""What the Chebyshev recurrence needs of a Laplacian, whatever computes it; moments by it, and the Lanczos method."""
+"""Laplacians as operators of the Chebyshev recurrence: the seam, moments by it, and the Lanczos method."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_cupy_array
 from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.linalg import eigh_tridiagonal
 
-from spectralgp._basics.arrays import on_host, take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
+from spectralgp.graphs.operators.blocks import (
+    column_products,
+    combine_columns,
+    join_columns,
+    products,
+    row_products,
+    scale_columns,
+)
 from spectralgp.graphs.operators.randomness import node_normals, node_signs
 
 LANCZOS_STEPS = 200
 LANCZOS_TOLERANCE = 1e-7
 CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is found anew less and less often
 BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos finds from below
-VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
-RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond what it found
+RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond its eigenvalue
 
 
 class Operator(ABC):
     """``A = 2 L / bound - I`` acting on blocks of columns, with the nodes along the first axis.
 
     Blocks are arrays of the operator's own library, in its own order of the nodes; `load` and `unload` translate. The
-    `bound` on the eigenvalues of ``L`` starts as `gershgorin`, which always holds.
+    `bound` on the eigenvalues of ``L`` starts as `gershgorin`, which always holds; `tighten` shrinks it.
     """
 
     dtype: Any
@@ -62,49 +66,9 @@ class Operator(ABC):
     def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
         """Block of random numbers of the nodes, drawn by `node_signs` or `node_normals`."""
 
-    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of independent random signs, which belong to the nodes: every operator draws the same."""
-        return self.random_block(node_signs, n_columns, random_state)
-
-    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of independent standard normal numbers, which belong to the nodes too."""
-        return self.random_block(node_normals, n_columns, random_state)
-
     @abstractmethod
     def rows(self) -> Any:
         """Block of two columns: the diagonal of ``L``, and the sums of squares of its other entries in each row."""
-
-    @abstractmethod
-    def row_products(self, left: Any, right: Any) -> Any:
-        """Inner products of the rows of two blocks, as a block of one column."""
-
-    @abstractmethod
-    def product(self, left: Any, right: Any) -> Array:
-        """``left^T right`` on the host, as float64."""
-
-    @abstractmethod
-    def column_products(self, left: Any, right: Any) -> Array:
-        """Inner products of the columns of two blocks on the host, as float64."""
-
-    @abstractmethod
-    def combine(self, block: Any, matrix: Array) -> Any:
-        """``block @ matrix`` with a small matrix from the host."""
-
-    @abstractmethod
-    def scale(self, block: Any, factors: Array) -> Any:
-        """Columns times one factor each, from the host."""
-
-    @abstractmethod
-    def beside(self, left: Any, right: Any) -> Any:
-        """Block with the columns of two."""
-
-    @abstractmethod
-    def chosen(self, block: Any, columns: NDArray[np.intp]) -> Any:
-        """Block with some of the columns of another."""
-
-    def stack(self, signals: list[Any]) -> Any:
-        """Sets of unloaded signals along a new first axis."""
-        return array_namespace(signals[0]).stack(signals)
 
     @abstractmethod
     def step(self, current: Any, previous: Any) -> Any:
@@ -113,12 +77,12 @@ class Operator(ABC):
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Next block of the recurrence, with its products with itself and with the current block."""
         following = self.step(current, previous)
-        multiply = self.product if gram else self.column_products
+        multiply = products if gram else column_products
         return following, multiply(following, following), multiply(following, current)
 
     def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
         """Yield products of ``T_k(A)`` times a block, taken over, with itself and the one before, for k = 1, 2, ..."""
-        multiply = self.product if gram else self.column_products
+        multiply = products if gram else column_products
         previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
         yield multiply(current, current), multiply(current, previous)
         while True:
@@ -127,11 +91,11 @@ class Operator(ABC):
             yield squares, crosses
 
     def filtered(self, columns: Any, coefficients: Array) -> Any:
-        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``, of a block that stays as it is.
+        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``; the block is not changed.
 
         Coefficients ``G`` have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column.
         """
-        term = self.combine if coefficients.ndim == 3 else self.scale
+        term = combine_columns if coefficients.ndim == 3 else scale_columns
         n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
         current, previous = self.zeros(n_outputs), self.zeros(n_outputs)
         for number in range(n_terms - 1, 0, -1):
@@ -150,113 +114,78 @@ class Operator(ABC):
     def probed(self, probes: Any, coefficients: Array) -> Any:
         """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
         total = self.zeros(coefficients.shape[0])
-        for coefficient, column in zip(coefficients.T, self.probed_terms(probes), strict=False):
-            total += self.combine(column, coefficient[None])
+        for coefficient, column in zip(coefficients.T, probed_terms(self, probes), strict=False):
+            total += combine_columns(column, coefficient[None])
         return total
 
-    def probed_terms(self, probes: Any) -> Iterator[Any]:
-        """Mean over probes ``z`` of ``z * T_k(A) z``, a block of one column for each k = 0, 1, ..."""
-        share = np.array([[1 / probes.shape[1]]])
-        yield self.combine(self.row_products(probes, probes), share)
-        previous, current = probes * 1, self.step(probes * 0.5, self.zeros(probes.shape[1]))
-        while True:
-            yield self.combine(self.row_products(probes, current), share)
-            previous, current = current, self.step(current, previous)
-
-    @cached_property
-    def traces(self) -> tuple[float, float]:
-        """Traces of ``L`` and of its square, from sums over its entries."""
-        rows = self.rows()
-        trace, others = self.product(self.zeros(1) + 1, rows)[0]
-        return float(trace), float(self.product(rows, rows)[0, 0] + others)
-
-    def low_diagonals(self) -> Any:
-        """Block of three columns: the diagonals of ``T_0(A)``, ``T_1(A)`` and ``T_2(A)``, exactly."""
-        rows, scale = self.rows(), 2 / self.bound
-        ones = self.zeros(1) + 1
-        first = self.combine(rows, np.array([[scale], [0.0]])) - ones
-        second = 2 * (first * first + self.combine(rows, np.array([[0.0], [scale**2]]))) - ones
-        return self.beside(self.beside(ones, first), second)
-
-    @cached_property
-    def keeps_constants(self) -> bool:
-        """Whether a constant is an eigenvector, of eigenvalue -1 of ``A``, as for the combinatorial Laplacian."""
-        ones = self.zeros(1) + 1
-        missed = self.step(ones, self.zeros(1)) + ones * 2
-        rounding = 64 * float(np.finfo(str(self.dtype).rpartition(".")[2]).eps)
-        return bool(self.column_products(missed, missed)[0] <= self.n_nodes * rounding**2)
-
-    def largest_eigenvalue(self) -> tuple[float, float]:
-        """Largest eigenvalue of ``L`` by the Lanczos method, and a residual within which there is an eigenvalue.
-
-        Where many crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
-        """
-        # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
-        rows = self._lanczos_rows(self.random_normal(1, np.random.default_rng(0)))
-        value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, self.n_nodes))
-        return self.bound * (value + 1) / 2, self.bound * residual / 2
-
-    def _lanczos_rows(self, start: Any) -> Iterator[tuple[float, float]]:
-        """Rows of the tridiagonal matrix that `lanczos` makes of ``A``."""
+    def tridiagonal(self, start: Any) -> Iterator[tuple[float, float]]:
+        """Rows of the tridiagonal matrix that `lanczos` makes of ``A``, from a block of one column."""
 
         def inner(left: Any, right: Any) -> float:
-            return float(self.product(left, right)[0, 0])
+            return float(products(left, right)[0, 0])
 
         return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
 
-    def tighten(self, largest_eigenvalue: float, residual: float) -> None:
-        """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
-        reach = max(BOUND_MARGIN * largest_eigenvalue, largest_eigenvalue + RESIDUALS_BEYOND * residual)
-        self.bound = min(self.gershgorin, reach) or 1.0
+
+def random_signs(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:
+    """Block of independent random signs, which belong to the nodes: every operator draws the same."""
+    return operator.random_block(node_signs, n_columns, random_state)
 
 
-class ArrayOperator(Operator):
-    """An operator whose blocks are arrays; its verbs that need no more than these also serve parts of blocks."""
-
-    @staticmethod
-    def row_products(left: Any, right: Any) -> Any:
-        return array_namespace(left).vecdot(left, right)[:, None]
-
-    @staticmethod
-    def product(left: Any, right: Any) -> Array:
-        # NumPy's single precision is added up in double precision, a piece at a time
-        if not isinstance(left, np.ndarray) or left.dtype == np.float64:
-            return np.asarray(on_host(left.T @ right), dtype=np.float64)
-        height = max(1, VALUES_SUMMED_AT_ONCE // max(1, left.shape[1] + right.shape[1]))
-        total = np.zeros((left.shape[1], right.shape[1]))
-        for start in range(0, len(left), height):
-            rows = slice(start, start + height)
-            total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
-        return total
-
-    @staticmethod
-    def column_products(left: Any, right: Any) -> Array:
-        if isinstance(left, np.ndarray):
-            return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
-        if is_cupy_array(left):  # where a whole product is faster than a reduction by columns
-            return np.diagonal(ArrayOperator.product(left, right)).copy()
-        return np.asarray(on_host(array_namespace(left).sum(left * right, axis=0)), dtype=np.float64)
-
-    @staticmethod
-    def combine(block: Any, matrix: Array) -> Any:
-        return block @ _such_as(block, matrix)
-
-    @staticmethod
-    def scale(block: Any, factors: Array) -> Any:
-        return block * _such_as(block, factors)
-
-    @staticmethod
-    def beside(left: Any, right: Any) -> Any:
-        return array_namespace(left).concat([left, right], axis=1)
-
-    @staticmethod
-    def chosen(block: Any, columns: NDArray[np.intp]) -> Any:
-        return take(block, columns, axis=1)
+def random_normal(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:
+    """Block of independent standard normal numbers, which belong to the nodes too."""
+    return operator.random_block(node_normals, n_columns, random_state)
 
 
-def _such_as(block: Any, values: Array) -> Any:
-    """Values from the host in the library, the type and the place of a block."""
-    return array_namespace(block).asarray(values, dtype=block.dtype, device=device(block))
+def probed_terms(operator: Operator, probes: Any) -> Iterator[Any]:
+    """Mean over probes ``z`` of ``z * T_k(A) z``, a block of one column for each k = 0, 1, ..."""
+    share = np.array([[1 / probes.shape[1]]])
+    yield combine_columns(row_products(probes, probes), share)
+    previous, current = probes * 1, operator.step(probes * 0.5, operator.zeros(probes.shape[1]))
+    while True:
+        yield combine_columns(row_products(probes, current), share)
+        previous, current = current, operator.step(current, previous)
+
+
+def traces(operator: Operator) -> tuple[float, float]:
+    """Traces of ``L`` and of its square, from sums over its entries."""
+    rows = operator.rows()
+    trace, others = products(operator.zeros(1) + 1, rows)[0]
+    return float(trace), float(products(rows, rows)[0, 0] + others)
+
+
+def low_diagonals(operator: Operator) -> Any:
+    """Block of three columns: the diagonals of ``T_0(A)``, ``T_1(A)`` and ``T_2(A)``, exactly."""
+    rows, scale = operator.rows(), 2 / operator.bound
+    ones = operator.zeros(1) + 1
+    first = combine_columns(rows, np.array([[scale], [0.0]])) - ones
+    second = 2 * (first * first + combine_columns(rows, np.array([[0.0], [scale**2]]))) - ones
+    return join_columns(join_columns(ones, first), second)
+
+
+def keeps_constants(operator: Operator) -> bool:
+    """Whether a constant is an eigenvector, of eigenvalue -1 of ``A``, as for the combinatorial Laplacian."""
+    ones = operator.zeros(1) + 1
+    missed = operator.step(ones, operator.zeros(1)) + ones * 2
+    rounding = 64 * float(np.finfo(str(operator.dtype).rpartition(".")[2]).eps)
+    return bool(column_products(missed, missed)[0] <= operator.n_nodes * rounding**2)
+
+
+def largest_eigenvalue(operator: Operator) -> tuple[float, float]:
+    """Largest eigenvalue of ``L`` by the Lanczos method, and a residual within which there is an eigenvalue.
+
+    Where many eigenvalues crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
+    """
+    # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
+    rows = operator.tridiagonal(random_normal(operator, 1, np.random.default_rng(0)))
+    value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, operator.n_nodes))
+    return operator.bound * (value + 1) / 2, operator.bound * residual / 2
+
+
+def tighten(operator: Operator, largest: float, residual: float) -> None:
+    """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
+    reach = max(BOUND_MARGIN * largest, largest + RESIDUALS_BEYOND * residual)
+    operator.bound = min(operator.gershgorin, reach) or 1.0
 
 
 def lanczos(
@@ -326,13 +255,13 @@ class MomentPass:
 
     def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
         self.gram = gram
-        self._moments: list[Any] = [(operator.product if gram else operator.column_products)(columns, columns)]
+        self._moments: list[Any] = [(products if gram else column_products)(columns, columns)]
         self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
         self._go_on(1)
 
     @classmethod
     def known(cls, moments: Array, gram: bool) -> MomentPass:
-        """A pass that was made before, of which nothing but the moments is left."""
+        """Pass of which only the moments are kept, as from a file."""
         known = cls.__new__(cls)
         known.gram, known._moments, known._recurrence = gram, list(moments), None
         return known
@@ -342,7 +271,7 @@ class MomentPass:
 
     @property
     def n_moments(self) -> int:
-        """How many moments there are so far; always odd."""
+        """Number of moments so far; always odd."""
         return len(self._moments)
 
     @property
@@ -351,7 +280,7 @@ class MomentPass:
         return np.stack(self._moments)
 
     def release(self) -> None:
-        """Forget the state of the recurrence, which going on would need, and keep the moments."""
+        """Forget the state of the recurrence, so that it cannot go on, and keep the moments."""
         self._recurrence = None
 
     @property

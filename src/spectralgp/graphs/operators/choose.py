@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.sparse import diags_array
 
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.operators.base import ArrayOperator, Operator
+from spectralgp.graphs.operators.base import Operator
 from spectralgp.graphs.operators.cpu import CpuOperator, gershgorin_bound, row_squares
 from spectralgp.graphs.operators.cuda import CudaOperator
 
 
-class PlainOperator(ArrayOperator):
+class PlainOperator(Operator):
     """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
 
     It is ``diag(diagonal) - weights``, on the host; blocks have the library, device and dtype of `prototype`.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.operators.base import ArrayOperator
+from spectralgp.graphs.operators.base import Operator
 
 REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
 VALUES_READ_AT_ONCE = 2**22
@@ -23,7 +23,7 @@ _first_process: list[int] = []  # where threads were started; a process forked f
 os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
 
 
-class CpuOperator(ArrayOperator):
+class CpuOperator(Operator):
     """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse graph, applied by compiled loops.
 
     Nodes are renumbered if `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp.graphs.operators.base import ArrayOperator
+from spectralgp.graphs.operators.base import Operator
 
 THREADS = 256
 DRAWN_AT_ONCE = 2**26  # random numbers
@@ -33,7 +33,7 @@ extern "C" __global__ void chebyshev_step(
 """
 
 
-class CudaOperator(ArrayOperator):
+class CudaOperator(Operator):
     """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of what the user gave, and gets back."""
 
     def __init__(
@@ -104,12 +104,6 @@ class CudaOperator(ArrayOperator):
         kernel = _kernel(self.indptr.dtype.str, self.dtype.str)
         kernel((n_blocks,), (THREADS,), (np.int64(self.n_nodes), np.int32(n_columns), *matrix, *blocks))
         return previous
-
-    @staticmethod
-    def row_products(left: Any, right: Any) -> Any:
-        import cupy
-
-        return cupy.einsum("mn,mn->m", left, right)[:, None]
 
 
 @cache

@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
-from spectralgp.graphs.operators import ArrayOperator
+from spectralgp.graphs.operators import column_products, combine_columns, products, scale_columns
 from spectralgp.graphs.operators.cpu import gershgorin_bound, row_squares
 from spectralgp.graphs.partitioned.folder import read_owners, read_partition, read_verified
 
@@ -140,7 +140,7 @@ class LocalLaplacian:
             return squares, crosses
         self.step(scale, current, previous, n_rows)
         own, other = previous[: self.n_own], current[: self.n_own]
-        multiply = ArrayOperator.product if gram else ArrayOperator.column_products
+        multiply = products if gram else column_products
         return multiply(own, own), multiply(own, other)
 
     @property
@@ -332,7 +332,7 @@ class Clenshaw(Recurrence):
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
             previous -= current
         local.step(scale / 2 if is_half else scale, state.blocks[0], state.blocks[1], n_rows)
-        multiply = ArrayOperator.combine if self.coefficients.ndim == 3 else ArrayOperator.scale
+        multiply = combine_columns if self.coefficients.ndim == 3 else scale_columns
         previous += multiply(state.carried["columns"][:n_rows], self.coefficients[number])
 
 
@@ -360,7 +360,7 @@ class Lanczos(Recurrence):
     def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
         local.step(scale, state.blocks[0], state.blocks[1], n_rows)
         own = [block[: local.n_own] for block in state.blocks]
-        return np.array([ArrayOperator.column_products(own[0], other)[0] for other in own])
+        return np.array([column_products(own[0], other)[0] for other in own])
 
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:

@@ -27,7 +27,16 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import mention
 from spectralgp.graphs import LaplacianKind
-from spectralgp.graphs.operators import ArrayOperator, Operator
+from spectralgp.graphs.operators import (
+    Operator,
+    column_products,
+    combine_columns,
+    join_columns,
+    products,
+    row_products,
+    scale_columns,
+    take_columns,
+)
 from spectralgp.graphs.partitioned import local
 from spectralgp.graphs.partitioned.local import TaskKey
 from spectralgp.graphs.partitioned.sources import BYTES_PER_CHUNK, PURPOSE, as_dask
@@ -240,30 +249,6 @@ class PartitionedOperator(Operator):
     def rows(self) -> PartitionedBlock:
         return self.mapped(local.rows, 2, self.keys)
 
-    def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(ArrayOperator.row_products, 1, left, right)
-
-    def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(ArrayOperator.beside, left.n_columns + right.n_columns, left, right)
-
-    def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
-        return self.mapped(ArrayOperator.chosen, len(columns), block, np.asarray(columns))
-
-    def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
-        return self.mapped(ArrayOperator.combine, matrix.shape[1], block, matrix)
-
-    def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
-        return self.mapped(ArrayOperator.scale, block.n_columns, block, factors)
-
-    def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed(ArrayOperator.product, left, right)
-
-    def column_products(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed(ArrayOperator.column_products, left, right)
-
-    def _summed(self, multiply: Callable[..., Array], left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return np.sum(self.gather(self.mapped(multiply, 0, left, right).parts), axis=0)
-
     # ------------------------------------------------------------------------------------------------- passes
 
     def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
@@ -306,9 +291,9 @@ class PartitionedOperator(Operator):
         self.settle(parts)
         return PartitionedBlock(self, parts, len(shares))
 
-    def _lanczos_rows(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
+    def tridiagonal(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
-        recurrence = _Pass(self, self.combine(start, self.product(start, start) ** -0.5).parts, 1)
+        recurrence = _Pass(self, combine_columns(start, products(start, start) ** -0.5).parts, 1)
         recurrence.advance(1, local.Lanczos())
         ((_, doubled, _),) = recurrence.sums()  # of a vector of length one
         length = 0.5
@@ -318,6 +303,28 @@ class PartitionedOperator(Operator):
             length = float(np.sqrt(square)) / 2
             yield doubled / 2, length
             doubled = cross / square - overlap
+
+
+def _mapped(function: Callable[..., Any], width: Callable[..., int], block: PartitionedBlock, *others: Any) -> Any:
+    return block.operator.mapped(function, width(block, *others), block, *others)
+
+
+def _summed(multiply: Callable[..., Array], left: PartitionedBlock, right: PartitionedBlock) -> Array:
+    parts = left.operator.mapped(multiply, 0, left, right).parts
+    return np.sum(left.operator.gather(parts), axis=0)
+
+
+WIDTHS: dict[Any, Callable[..., int]] = {  # numbers of columns of the results
+    row_products: lambda left, right: 1,
+    join_columns: lambda left, right: left.n_columns + right.n_columns,
+    take_columns: lambda block, columns: len(columns),
+    combine_columns: lambda block, matrix: matrix.shape[1],
+    scale_columns: lambda block, factors: block.n_columns,
+}
+for function, width in WIDTHS.items():
+    function.register(PartitionedBlock, partial(_mapped, function, width))
+for multiply in (products, column_products):
+    multiply.register(PartitionedBlock, partial(_summed, multiply))
 
 
 class _Pass:

@@ -13,7 +13,12 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.operators import lanczos
+from spectralgp.graphs.operators import (
+    column_products,
+    lanczos,
+    random_signs,
+    scale_columns,
+)
 from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
 from spectralgp.model.fields.factors import InputCovariance, NodeCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
@@ -350,7 +355,7 @@ class ProbedLatentCovariance(LatentCovariance):
     def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
         n_signals, n_nodes = self.covariance.shape
         for _ in range(max(FEWEST_PROBES, min(PROBES, MOST_PROBED // (n_signals * n_nodes)))):
-            yield self._basis.operator.random_signs(n_signals, random_state)
+            yield random_signs(self._basis.operator, n_signals, random_state)
 
     def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
         covariance, basis = self.covariance, self._basis
@@ -384,8 +389,8 @@ class _SymmetricSystem(LinearSystem):
         return found, found
 
     def inner(self, left: Any, right: Any) -> Array:
-        found = self.several.basis.operator.column_products(left, right).reshape(self.n_sets, -1)
+        found = column_products(left, right).reshape(self.n_sets, -1)
         return np.repeat(found.sum(axis=1), found.shape[1])
 
     def scaled(self, block: Any, factors: Any) -> Any:
-        return self.several.basis.operator.scale(block, factors)
+        return scale_columns(block, factors)

@@ -14,7 +14,14 @@ from array_api_compat import is_dask_array
 from spectralgp._basics.arrays import on_host, take, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.saved import Positive, axes, ge
-from spectralgp.graphs.operators import MomentPass, Operator
+from spectralgp.graphs.operators import (
+    MomentPass,
+    Operator,
+    combine_columns,
+    join_columns,
+    keeps_constants,
+    take_columns,
+)
 
 Center = Literal["global", "node"] | None
 Scale = Literal["global", "node"] | None
@@ -138,12 +145,12 @@ class SignalStore:
         known = self.passes.get(operator)
         if known is None or (known.is_released and known.n_moments < n_moments):
             block = self.load(operator)
-            if not operator.keeps_constants:
-                block = operator.beside(block, operator.zeros(1) + 1)
+            if not keeps_constants(operator):
+                block = join_columns(block, operator.zeros(1) + 1)
             known = self.passes[operator] = MomentPass(operator, block, gram=True)
         known.extend(n_moments)
         moments = known.moments[:n_moments]
-        if not operator.keeps_constants:
+        if moments.shape[-1] == self.source.shape[0] + 1:
             return moments
         # ones are an eigenvector of A with eigenvalue -1, so their products are known without a column of their own
         signs = (-1.0) ** np.arange(n_moments)[:, None, None]
@@ -358,9 +365,9 @@ class Signals:
         self._require_complete("filtered")
         block = self._store.load(operator)
         is_whole = np.array_equal(self._rows, np.arange(self._store.source.shape[0]))
-        chosen = block if is_whole else operator.chosen(block, self._rows)
+        chosen = block if is_whole else take_columns(block, self._rows)
         if np.any(self._level):
-            chosen = chosen - (operator.combine(block, self._level[:-1, None]) + float(self._level[-1]))
+            chosen = chosen - (combine_columns(block, self._level[:-1, None]) + float(self._level[-1]))
         return chosen
 
     def moments(self, operator: Operator, n_moments: int) -> Array:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
 
@@ -24,8 +25,18 @@ from spectralgp.graphs.operators import (
     Operator,
     chebyshev_coefficients,
     chebyshev_points,
+    column_products,
+    combine_columns,
+    join_columns,
+    largest_eigenvalue,
+    low_diagonals,
     precision_of,
+    probed_terms,
     quadrature_weights,
+    random_normal,
+    random_signs,
+    tighten,
+    traces,
 )
 from spectralgp.graphs.weights import frozen
 from spectralgp.model.signals import Signals
@@ -155,8 +166,8 @@ class Density:
             if found.moments is not None:
                 self._passes = [MomentPass.known(found.moments, gram=False)]
         else:
-            self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
-        operator.tighten(self.largest_eigenvalue, self.residual)
+            self.largest_eigenvalue, self.residual = largest_eigenvalue(operator) if has_edges else (1.0, 0.0)
+        tighten(operator, self.largest_eigenvalue, self.residual)
         self._local: LocalMoments | None = None
         self._lock = threading.RLock()  # fits on one graph may run in several threads
 
@@ -206,14 +217,14 @@ class Density:
 
     def _local_moments(self, n_terms: int) -> LocalMoments:
         operator = self.operator
-        low = np.asarray(on_host(operator.unload(operator.low_diagonals())), dtype=float)
+        low = np.asarray(on_host(operator.unload(low_diagonals(operator))), dtype=float)
         if self.n_probes == "exact":
             return LocalMoments(low, self._raw(n_terms | 1), np.zeros((n_terms | 1, n_terms | 1)))
         random_state, halves = np.random.default_rng(self.random_state + 1), []
         for _ in range(2):
-            probes = operator.random_signs(self.n_probes // 2, random_state)
+            probes = random_signs(operator, self.n_probes // 2, random_state)
             half = np.empty((n_terms, operator.n_nodes), dtype=np.float32)
-            for term, column in zip(range(n_terms), operator.probed_terms(probes), strict=False):
+            for term, column in zip(range(n_terms), probed_terms(operator, probes), strict=False):
                 half[term] = np.asarray(on_host(operator.unload(column)))[0]
                 mention(f"diagonal {term + 1} of {n_terms}")
             halves.append(half)
@@ -240,13 +251,13 @@ class Density:
             if self.n_probes == "exact":
                 block = self.operator.unit_vectors(nodes)
             else:
-                block = self.operator.random_signs(nodes.size, random_state)
+                block = random_signs(self.operator, nodes.size, random_state)
             yield MomentPass(self.operator, block, gram=False)
 
-    @property
+    @cached_property
     def _traces(self) -> Array:
         """``tr T_1(A)`` and ``tr T_2(A)`` from sums over the sparse matrix."""
-        trace, square = self.operator.traces
+        trace, square = traces(self.operator)
         scale, n_nodes = 2 / self.operator.bound, self.operator.n_nodes
         first = scale * trace - n_nodes
         second = scale**2 * square - 2 * scale * trace + n_nodes  # tr A^2
@@ -380,7 +391,7 @@ class _Loaded:
     vectors: Array
 
     def columns(self, operator: Operator) -> Any:
-        return operator.combine(self.signals.columns(operator), self.vectors)
+        return combine_columns(self.signals.columns(operator), self.vectors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -433,7 +444,7 @@ class Quadrature(Spectrum):
         """Energies of the signals at the quadrature's nodes, equation (25)."""
         if carried is None:
             return self._data(signals.moments(self.operator, self.n_moments))
-        pair = self.read_block(self.operator.beside(signals.columns(self.operator), self.load(carried)))
+        pair = self.read_block(join_columns(signals.columns(self.operator), self.load(carried)))
         spread = signals.spread_moments(self.operator, self.n_moments)
         if spread is not None:  # what is carried over is known: it has none
             n_signals = signals.shape[0]
@@ -483,7 +494,7 @@ class Quadrature(Spectrum):
         return self.operator.zeros(n_signals)
 
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        return self.operator.random_normal(n_signals, random_state)
+        return random_normal(self.operator, n_signals, random_state)
 
     def filtered(self, block: Any, filters: Filters) -> Any:
         coefficients = self._series(filters.matrices, max(SERIES_TOLERANCE, filters.tolerance))
@@ -504,13 +515,13 @@ class Quadrature(Spectrum):
 
     def inner(self, left: Any, right: Any) -> float:
         """Sum of the products of two blocks' entries, in double precision."""
-        return float(np.sum(self.operator.column_products(left, right)))
+        return float(np.sum(column_products(left, right)))
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        return self.operator.combine(self._columns(block), matrix.T)
+        return combine_columns(self._columns(block), matrix.T)
 
     def stack(self, signals: list[Any]) -> Any:
-        return self.operator.stack(signals)
+        return array_namespace(signals[0]).stack(signals)
 
     def _columns(self, block: Any) -> Any:
         return block.columns(self.operator) if isinstance(block, _Loaded) else block
@@ -548,10 +559,10 @@ class Quadrature(Spectrum):
         operator, (quadratics, left) = self.operator, self._without_quadratics(coefficients)
         n_probes = 2 * UNIT_VECTORS_PER_BLOCK if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
-        halves = [operator.probed(operator.random_signs(n_probes // 2, random_state), left) for _ in range(2)]
+        halves = [operator.probed(random_signs(operator, n_probes // 2, random_state), left) for _ in range(2)]
         difference = halves[0] - halves[1]
-        errors = 0.5 * np.sqrt(operator.column_products(difference, difference) / operator.n_nodes)
-        known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
+        errors = 0.5 * np.sqrt(column_products(difference, difference) / operator.n_nodes)
+        known = combine_columns(low_diagonals(operator), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
         return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
 
     def local_diagonals(self, functions: OfEigenvalues) -> tuple[Array, Array]:
