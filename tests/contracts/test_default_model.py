@@ -252,7 +252,7 @@ def test_a_redundant_constant_is_held():
     assert factor.input_kernel_[0].k1.constant_value == 4.0
     assert oracle.relative_error(2 * factor.response(), bare.response()) < np.sqrt(OPTIMUM)
     part = Polynomial(1) + Identity(amplitude=0.5, amplitude_bounds="fixed")  # one factor does not scale the whole
-    assert not part.has_free_amplitude
+    assert not part.search().has_free_amplitude
     fixed = Polynomial.from_coefficients([1.0, -0.5], fixed=True)
     learnt = GraphGPRegressor(GRAPH, fixed, ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
     assert learnt.input_kernel_[0].k1.constant_value != 4.0

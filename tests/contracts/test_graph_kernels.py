@@ -20,15 +20,23 @@ from spectralgp.model.kernels import (
     Diffusion,
     GlobalFilter,
     Identity,
+    KernelSearch,
     LocalAverage,
     Matern,
     Polynomial,
+    Positivity,
     PseudoInverse,
     RandomWalk,
     RegularizedLaplacian,
     Response,
     SpectralKernel,
     WithResidual,
+    mean_power,
+    power_jacobians,
+    residual_of,
+    signal_of,
+    with_residual,
+    without_floor,
 )
 from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
 
@@ -88,14 +96,53 @@ def test_a_kernel_of_ones_own_needs_five_members():
     task = Task.of(GRAPHS["ring"], RBF(1.0), np.arange(8.0)[:, None], signals)
     own, named = (learn(task, kernel) for kernel in (Heat(), Diffusion(strength_bounds="fixed")))
     assert own.log_likelihood == pytest.approx(named.log_likelihood, abs=OPTIMUM)
-    assert own.model.graph_kernel.parameter_names == ("theta[0]",)
+    assert own.model.graph_kernel.search().parameter_names == ("theta[0]",)
+
+
+class ConstrainedSearch(KernelSearch):
+    """Holds the only parameter at zero or above, from one."""
+
+    def bounds(self, variance):
+        return np.array([[-5.0, 5.0]])
+
+    def starting_points(self, spectrum, variance):
+        return [np.ones(1)]
+
+    def positivity(self, spectrum, coarse=False):
+        return (Positivity(np.zeros(1), np.ones((1, 1)), np.ones(1)),)
+
+
+class ConstrainedHeat(Heat):
+    def search(self):
+        return ConstrainedSearch(self)
+
+
+@pytest.mark.parametrize("beside", [(), (Identity(laplacian="normalized"),)], ids=["alone", "in a sum"])
+def test_learning_asks_the_search_of_a_users_own_kernel(beside):
+    """Signals a tenth as large would have it negative; alone and in a sum, the constraint holds it at zero."""
+    signals = 0.1 * np.random.default_rng(0).standard_normal((8, GRAPHS["ring"].n_nodes))
+    task = Task.of(GRAPHS["ring"], RBF(1.0), np.arange(8.0)[:, None], signals)
+    free, held = (learn(task, sum(beside, start=kernel)) for kernel in (Heat(), ConstrainedHeat()))
+    assert free.model.graph_kernel.theta[0] < -1
+    assert held.model.graph_kernel.theta[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_method_of_the_search_on_a_kernel_is_refused():
+    with pytest.raises(TypeError, match=r"Own must not define bounds, positivity; these are methods of its search\. M"):
+
+        class Own(Heat):
+            def bounds(self, variance):
+                return np.zeros((1, 2))
+
+            def positivity(self, spectrum, coarse=False):
+                return ()
 
 
 def test_jacobian_without_free_parameters_is_empty():
     fixed = Cosine(amplitude_bounds="fixed")
     assert fixed.power_jacobian([0.0, 1.0]).shape == (2, 0)
     assert fixed.theta.shape == (0,)
-    assert fixed.bounds().shape == (0, 2)
+    assert fixed.search().bounds(1.0).shape == (0, 2)
     average = LocalAverage(strength_bounds="fixed", amplitude_bounds="fixed")
     assert average.covariance_jacobian(GRAPHS["ring"]).shape == (0, 6, 6)
 
@@ -134,11 +181,11 @@ def test_theta_goes_in_and_comes_out(name):
 @every_kernel
 def test_names_and_bounds_belong_to_theta(name):
     kernel = KERNELS[name].kernel
-    assert len(kernel.parameter_names) == kernel.theta.size
-    assert kernel.bounds().shape == (kernel.theta.size, 2)
-    assert np.all(kernel.bounds()[:, 0] <= kernel.theta)
-    assert np.all(kernel.theta <= kernel.bounds()[:, 1])
-    assert kernel.theta_units(4.0).shape == kernel.theta.shape
+    assert len(kernel.search().parameter_names) == kernel.theta.size
+    assert kernel.search().bounds(1.0).shape == (kernel.theta.size, 2)
+    assert np.all(kernel.search().bounds(1.0)[:, 0] <= kernel.theta)
+    assert np.all(kernel.theta <= kernel.search().bounds(1.0)[:, 1])
+    assert kernel.search().theta_units(4.0).shape == kernel.theta.shape
 
 
 @every_kernel
@@ -147,25 +194,26 @@ def test_an_amplitude_is_free_where_parameters_alone_scale_the_covariance(name):
     reached = kernel.with_theta(kernel.scaled_by(2.0).theta)
     expected = 4 * node_covariance(kernel, GRAPHS["random"])
     is_reached = oracle.relative_error(node_covariance(reached, GRAPHS["random"]), expected) < FORMULA
-    assert kernel.has_free_amplitude == is_reached
+    assert kernel.search().has_free_amplitude == is_reached
 
 
 def test_amplitudes_and_coefficients_have_the_units_of_the_signals():
     """Of a variance of 4: eight orders of magnitude about a deviation of two, and steps of two."""
     for kernel in (Diffusion(), Response(bump, (0.4, -1.0)), LocalAverage()):
-        assert kernel.parameter_names[0] == "amplitude"
-        np.testing.assert_allclose(kernel.bounds(4.0)[0], np.log([2e-8, 2e8]))
-        np.testing.assert_array_equal(kernel.theta_units(4.0), np.ones(kernel.theta.size))
-    np.testing.assert_allclose(Diffusion().bounds(4.0)[1], np.log([1e-5, 1e5]))
-    np.testing.assert_allclose(Diffusion(amplitude_bounds=(0.1, 30.0)).bounds(4.0)[0], np.log([0.1, 30.0]))
+        assert kernel.search().parameter_names[0] == "amplitude"
+        np.testing.assert_allclose(kernel.search().bounds(4.0)[0], np.log([2e-8, 2e8]))
+        np.testing.assert_array_equal(kernel.search().theta_units(4.0), np.ones(kernel.theta.size))
+    np.testing.assert_allclose(Diffusion().search().bounds(4.0)[1], np.log([1e-5, 1e5]))
+    np.testing.assert_allclose(Diffusion(amplitude_bounds=(0.1, 30.0)).search().bounds(4.0)[0], np.log([0.1, 30.0]))
     np.testing.assert_allclose(
-        Diffusion(amplitude=2.0, amplitude_bounds=(0.1, 30.0)).scaled_by(3.0).bounds()[0], np.log([0.3, 90.0])
+        Diffusion(amplitude=2.0, amplitude_bounds=(0.1, 30.0)).scaled_by(3.0).search().bounds(1.0)[0],
+        np.log([0.3, 90.0]),
     )
-    np.testing.assert_array_equal(Polynomial(2).theta_units(4.0), [2.0, 2.0, 2.0])
-    np.testing.assert_array_equal(Polynomial(2).bounds(4.0), [[-np.inf, np.inf]] * 3)
+    np.testing.assert_array_equal(Polynomial(2).search().theta_units(4.0), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(Polynomial(2).search().bounds(4.0), [[-np.inf, np.inf]] * 3)
     both = Polynomial(1) + Identity(scaled=True)
-    np.testing.assert_array_equal(both.theta_units(4.0), [2.0, 2.0, 1.0])
-    np.testing.assert_allclose(both.bounds(4.0)[1:], [[-np.inf, np.inf], np.log([2e-8, 2e8])])
+    np.testing.assert_array_equal(both.search().theta_units(4.0), [2.0, 2.0, 1.0])
+    np.testing.assert_allclose(both.search().bounds(4.0)[1:], [[-np.inf, np.inf], np.log([2e-8, 2e8])])
 
 
 @pytest.mark.parametrize(
@@ -180,12 +228,12 @@ def test_amplitudes_and_coefficients_have_the_units_of_the_signals():
 )
 def test_learning_starts_from_strong_and_weak_filters_too(kernel, values):
     kernel, spectrum = bound(kernel, GRAPHS["random"])
-    starts = kernel.starting_points(spectrum, 2.5)
+    starts = kernel.search().starting_points(spectrum, 2.5)
     np.testing.assert_allclose(np.exp([start[1] for start in starts]), values)
-    name = kernel.parameter_names[1]
-    (alone,) = dataclasses.replace(kernel, **{f"{name}_bounds": "fixed"}).starting_points(spectrum, 2.5)
+    name = kernel.search().parameter_names[1]
+    (alone,) = dataclasses.replace(kernel, **{f"{name}_bounds": "fixed"}).search().starting_points(spectrum, 2.5)
     np.testing.assert_allclose(alone, starts[0][:1])
-    held = dataclasses.replace(kernel, amplitude=0.3, amplitude_bounds="fixed").starting_points(spectrum, 2.5)
+    held = dataclasses.replace(kernel, amplitude=0.3, amplitude_bounds="fixed").search().starting_points(spectrum, 2.5)
     np.testing.assert_allclose(np.exp(held), np.array(values)[:, None])
 
 
@@ -195,7 +243,7 @@ def test_kernels_without_a_graph_of_their_own_go_together():
     assert (both.laplacian, both.scaled) == ("normalized", False)
     assert (Identity() + RandomWalk()).laplacian == "normalized"
     assert (both + Identity()).kernels == (*both.kernels, Identity())
-    assert both.parameter_names == ("kernels[0].amplitude", "kernels[1].amplitude")
+    assert both.search().parameter_names == ("kernels[0].amplitude", "kernels[1].amplitude")
     with pytest.raises(
         ValueError, match="kernels must be functions of one Laplacian to go together; got combinatorial"
     ):
@@ -207,9 +255,9 @@ def test_kernels_without_a_graph_of_their_own_go_together():
 def test_what_a_residual_has_at_every_frequency_is_its_floor():
     """All but a thousandth of its least power, at zero too, which is a frequency of every graph."""
     curved = Polynomial.from_coefficients([1.0, 0.5])
-    both = Diffusion(scaled=True, laplacian="combinatorial").with_residual(curved)
+    both = with_residual(Diffusion(scaled=True, laplacian="combinatorial"), curved)
     eigenvalues = np.array([0.2, 1.0])
-    split = both.without_floor(eigenvalues)
+    split = without_floor(both, eigenvalues)
     assert (both.floor, split.floor) == (0.0, pytest.approx(0.999))
     np.testing.assert_allclose(both.residual_power(eigenvalues), [1.21, 2.25])
     np.testing.assert_allclose(split.residual_power(eigenvalues), [1.21 - 0.999, 2.25 - 0.999])
@@ -217,22 +265,22 @@ def test_what_a_residual_has_at_every_frequency_is_its_floor():
     np.testing.assert_allclose(split.scaled_by(3.0).residual_power(eigenvalues), 9 * split.residual_power(eigenvalues))
     assert split.with_theta(split.theta) == both
     known = WithResidual.of(Identity(scaled=True), dataclasses.replace(curved, fixed=True))
-    assert known.without_floor(eigenvalues) is known
-    assert (both.signal, both.residual) == both.kernels
-    np.testing.assert_array_equal(both.response(eigenvalues), both.signal.response(eigenvalues))
-    signal, residual = both.power_jacobians(eigenvalues)
-    np.testing.assert_array_equal(signal, both.signal.power_jacobian(eigenvalues))
+    assert without_floor(known, eigenvalues) is known
+    assert (signal_of(both), residual_of(both)) == both.kernels
+    np.testing.assert_array_equal(both.response(eigenvalues), signal_of(both).response(eigenvalues))
+    signal, residual = power_jacobians(both, eigenvalues)
+    np.testing.assert_array_equal(signal, signal_of(both).power_jacobian(eigenvalues))
     np.testing.assert_array_equal(residual, curved.power_jacobian(eigenvalues))
     np.testing.assert_array_equal(both.power_jacobian(eigenvalues), np.hstack([signal, np.zeros((2, 2))]))
-    assert both.with_residual(Identity()) is both
-    assert LocalAverage().with_residual(Identity()) == LocalAverage()
+    assert with_residual(both, Identity()) is both
+    assert with_residual(LocalAverage(), Identity()) == LocalAverage()
     assert both.label == "Diffusion | Polynomial(1)"
-    held = Diffusion(amplitude_bounds="fixed", scaled=True, laplacian="combinatorial").with_residual(curved)
-    assert (both.has_free_amplitude, held.has_free_amplitude) == (True, False)
+    held = with_residual(Diffusion(amplitude_bounds="fixed", scaled=True, laplacian="combinatorial"), curved)
+    assert (both.search().has_free_amplitude, held.search().has_free_amplitude) == (True, False)
     plain = curved.residual_power(eigenvalues)
     assert plain.tolist() == [0.0, 0.0]
-    assert curved.residual is None
-    assert curved.signal is curved
+    assert residual_of(curved) is None
+    assert signal_of(curved) is curved
 
 
 @every_kernel_and_graph
@@ -258,15 +306,15 @@ def test_the_power_is_the_square_of_the_response(name):
 @every_kernel_and_graph
 def test_learning_starts_with_four_fifths_of_the_variance_as_signal(name, graph):
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
-    starts = kernel.starting_points(spectrum, 2.5)
+    starts = kernel.search().starting_points(spectrum, 2.5)
     assert len(starts) >= 1
     for theta in starts:
         assert theta.shape == kernel.theta.shape
-    for theta in starts[len(kernel.given_starts()) :]:
-        mean_power = kernel.with_theta(theta).mean_power(spectrum)
-        if any("amplitude" in name or "chebyshev" in name for name in kernel.parameter_names):
+    for theta in starts[len(kernel.search().given_starts()) :]:
+        power = mean_power(kernel.with_theta(theta), spectrum)
+        if any("amplitude" in name or "chebyshev" in name for name in kernel.search().parameter_names):
             # no amplitude gives power where the formula has none: L^+ of a graph without edges
-            assert mean_power == pytest.approx(2.0, rel=1e-9) or kernel.mean_power(spectrum) == 0
+            assert power == pytest.approx(2.0, rel=1e-9) or mean_power(kernel, spectrum) == 0
 
 
 @every_kernel
@@ -471,7 +519,7 @@ def test_a_response_needs_a_pair_of_bounds_for_each_parameter():
     with pytest.raises(ValueError, match="parameter_bounds must hold one pair for each of the 2 parameters; got 1"):
         Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0),))
     bounded = Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0), (-2.0, 2.0)))
-    np.testing.assert_array_equal(bounded.bounds()[1:], [[0.0, 1.0], [-2.0, 2.0]])
+    np.testing.assert_array_equal(bounded.search().bounds(1.0)[1:], [[0.0, 1.0], [-2.0, 2.0]])
 
 
 def test_a_response_must_give_one_value_for_each_eigenvalue():
@@ -498,7 +546,7 @@ def _answers(name: str, seed: int, factor: float) -> tuple[np.ndarray, float]:
     signals = np.sin(inputs + np.arange(GRAPHS["random"].n_nodes)) + 0.3 * rng.standard_normal(
         (6, GRAPHS["random"].n_nodes)
     )
-    if kernel.given_starts() or not kernel.has_free_amplitude:
+    if kernel.search().given_starts() or not kernel.search().has_free_amplitude:
         kernel = kernel.scaled_by(factor)  # what has units is in those of the signals
     # parameters of a function may lie on a ridge, whose ends have other draws about them
     chosen = Stacking(kernel, n_draws=0) if name.startswith("Response") else kernel
@@ -524,11 +572,15 @@ def test_priors_have_the_slopes_and_the_curvature_that_they_say(name):
     """By differences of the log prior and of its gradient."""
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS["random"])
     noise = 0.3
-    _, gradient, of_noise, precision = kernel.log_prior(spectrum, noise)
-    expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[0], kernel.theta)
+
+    def log_prior(theta, noise_variance=noise):
+        return kernel.with_theta(theta).search().log_prior(spectrum, noise_variance)
+
+    _, gradient, of_noise, precision = log_prior(kernel.theta)
+    expected = oracle.jacobian(lambda theta: log_prior(theta)[0], kernel.theta)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
-    log_noise = oracle.derivative(lambda t: kernel.log_prior(spectrum, noise * np.exp(t))[0], 1e-3)
+    log_noise = oracle.derivative(lambda t: log_prior(kernel.theta, noise * np.exp(t))[0], 1e-3)
     assert of_noise == pytest.approx(float(log_noise), abs=1e-6)
     assert precision.shape == (kernel.theta.size, kernel.theta.size)
-    bend = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[1], kernel.theta)
+    bend = oracle.jacobian(lambda theta: log_prior(theta)[1], kernel.theta)
     np.testing.assert_allclose(precision, -bend, atol=1e-5)

@@ -28,7 +28,7 @@ from spectralgp.learning.missing import objective_of
 from spectralgp.model.fields import PartialObservations, leave_one_out, log_marginal_likelihood, seen_about
 from spectralgp.model.fields import posterior as posteriors
 from spectralgp.model.fields import seen as seeing
-from spectralgp.model.kernels import WithResidual
+from spectralgp.model.kernels import WithResidual, residual_of, signal_of
 from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
 
@@ -76,10 +76,10 @@ def holes(mask: np.ndarray, signals: np.ndarray = SIGNALS) -> np.ndarray:
 def node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
     """``B B^T`` and ``H H^T``, dense."""
     laplacian = oracle.laplacian(WEIGHTS, scaled=True)
-    shared = oracle.polynomial(laplacian, kernel.signal.coefficients)
-    own = np.zeros((N_NODES, N_NODES)) if kernel.residual is None else laplacian
-    if kernel.residual is not None:
-        own = oracle.polynomial(laplacian, kernel.residual.coefficients)
+    shared = oracle.polynomial(laplacian, signal_of(kernel).coefficients)
+    own = np.zeros((N_NODES, N_NODES)) if residual_of(kernel) is None else laplacian
+    if residual_of(kernel) is not None:
+        own = oracle.polynomial(laplacian, residual_of(kernel).coefficients)
     return shared, own
 
 

@@ -22,7 +22,7 @@ from spectralgp import (
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import InputCovariance, TimeCovariance, markov
 from spectralgp.model.fields import posterior as posterior_module
-from spectralgp.model.kernels import as_input_kernel
+from spectralgp.model.kernels import as_input_kernel, with_residual
 
 SAME = 1e-9  # of the issue
 N_NODES = 7
@@ -62,7 +62,7 @@ def error(found, expected):
 def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
     inputs, values = signals(spacing=spacing)
     new = np.array([[-1.0], [0.0], inputs[4], [3.3], [59.9], [70.0], [17.0]])
-    prior = graph_gp(graph, Diffusion(2.0).with_residual(Diffusion(0.5)), KERNELS[name], 0.1)
+    prior = graph_gp(graph, with_residual(Diffusion(2.0), Diffusion(0.5)), KERNELS[name], 0.1)
 
     def answers():
         posterior = condition(prior, inputs, values)
@@ -99,7 +99,7 @@ def test_slopes_are_those_of_the_modes(graph, name, by_modes):
     inputs, values = signals(spacing="even")
     task = Task.of(graph, KERNELS[name], inputs, values)
     spectrum = task.spectrum_of(Polynomial(2))
-    kernel = Polynomial(2).with_residual(Polynomial(1)).bind(spectrum)
+    kernel = with_residual(Polynomial(2), Polynomial(1)).bind(spectrum)
     filtered = Objective(task, kernel, spectrum)
     x = filtered.starting_points()[0] + 0.1 * np.random.default_rng(2).standard_normal(len(filtered.bounds))
     assert filtered.is_in_time

@@ -14,7 +14,16 @@ import oracle
 from spectralgp.graphs import Graph
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import condition, graph_gp, leave_one_out
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, StandardisedKernel, WithResidual, as_input_kernel
+from spectralgp.model.kernels import (
+    Diffusion,
+    Identity,
+    Polynomial,
+    StandardisedKernel,
+    WithResidual,
+    as_input_kernel,
+    residual_of,
+    signal_of,
+)
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Units, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectralSignals
@@ -65,8 +74,8 @@ def dense_model(task, model, inputs):
     """Mean and covariance of all signals at some inputs, in the units that they came in, from equation (11)."""
     units, kernel = task.signals.units, model.graph_kernel
     covariance = model.input_kernel.covariance(inputs)
-    inner = np.kron(covariance, dense_filter(kernel.signal))
-    inner += np.kron(np.eye(len(inputs)), dense_filter(kernel.residual) + model.noise_variance * np.eye(N_NODES))
+    inner = np.kron(covariance, dense_filter(signal_of(kernel)))
+    inner += np.kron(np.eye(len(inputs)), dense_filter(residual_of(kernel)) + model.noise_variance * np.eye(N_NODES))
     scales = np.tile(np.broadcast_to(units.divisor, N_NODES), len(inputs))
     mean = np.zeros((len(inputs), N_NODES))
     if task.carried is not None:
@@ -198,8 +207,8 @@ def test_a_prior_with_a_residual_is_sampled_with_it():
     kernel = PAIRS["polynomials"]
     prior = graph_gp(GRAPH, kernel, RBF(1.0), 0.1)
     draws = prior.sample(INPUTS[:2, :1], 4000, np.random.default_rng(0)).reshape(4000, -1)
-    expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(kernel.signal))
-    expected = expected + np.kron(np.eye(2), dense_filter(kernel.residual))
+    expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(signal_of(kernel)))
+    expected = expected + np.kron(np.eye(2), dense_filter(residual_of(kernel)))
     spread = np.sqrt(np.diag(expected))
     found = np.cov(draws.T) / np.multiply.outer(spread, spread)
     assert np.max(np.abs(found - expected / np.multiply.outer(spread, spread))) < STANDARD_ERRORS * np.sqrt(2 / 4000)

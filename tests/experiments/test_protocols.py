@@ -216,7 +216,7 @@ def highest_evidence(split, kernel):
     """
     spectrum, variance = decompose(split.graph, kernel.laplacian, scaled=kernel.scaled), np.var(split.signals)
     noise = np.log(np.array([[1e-3, 10.0]]) * variance)
-    bounds = np.vstack([kernel.bounds(variance), noise])
+    bounds = np.vstack([kernel.search().bounds(variance), noise])
 
     def profile(log_length, starts):
         values, vectors = np.linalg.eigh(oracle.rbf(split.inputs, split.inputs, np.exp(log_length)))
@@ -234,7 +234,7 @@ def highest_evidence(split, kernel):
         best = min(found, key=lambda one: one.fun)
         return -best.fun, best.x
 
-    own = [np.append(theta, np.log(0.2 * variance)) for theta in kernel.starting_points(spectrum, variance)]
+    own = [np.append(theta, np.log(0.2 * variance)) for theta in kernel.search().starting_points(spectrum, variance)]
     lengths = np.log(paper_kernel(split.inputs).length_scale) + np.arange(-3, 3, 0.12)
     passes = []
     for order in (lengths, lengths[::-1]):

@@ -22,7 +22,7 @@ from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
 from spectralgp.model.fields import Field, PartialObservations, Posterior, condition, condition_shrunk, graph_gp
 from spectralgp.model.fields.seen import ALWAYS_EXACT
-from spectralgp.model.kernels import WithResidual
+from spectralgp.model.kernels import WithResidual, residual_of, signal_of
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import read_in, read_signals
 from spectralgp.model.spectra import Exact
@@ -284,10 +284,10 @@ def test_the_order_of_nodes_does_not_matter(problem):
         return
     order = problem.rng.permutation(prior.spectrum.n_nodes)
     weights = prior.spectrum.graph.weights.toarray()[np.ix_(order, order)]
-    other = graph_gp(Graph(weights), prior.graph_kernel.signal, None, prior.noise_variance)
+    other = graph_gp(Graph(weights), signal_of(prior.graph_kernel), None, prior.noise_variance)
     kernel = other.graph_kernel
-    if prior.graph_kernel.residual is not None:
-        kernel = WithResidual.of(kernel, prior.graph_kernel.residual)
+    if residual_of(prior.graph_kernel) is not None:
+        kernel = WithResidual.of(kernel, residual_of(prior.graph_kernel))
     other = replace(other, graph_kernel=kernel, input_kernel=prior.input_kernel, carry=prior.carry)
     relative = None if units.relative is None else units.relative[order]
     offset = units.offset[order] if np.ndim(units.offset) else units.offset

@@ -115,7 +115,7 @@ def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objec
     for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
         is_rate = n <= number < 2 * n
         least = form.least_rate if is_rate else form.noise_variance
-        expected[place, place] += kernel.log_prior(spectrum, least).precision
+        expected[place, place] += kernel.search().log_prior(spectrum, least).precision
         if is_rate:
             mean, spread = local(x)[number].mean(), objective.priors.spreads[number - n]
             slope = jacobian[number].mean(axis=0)[place] / (mean * spread)
@@ -132,10 +132,10 @@ def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
     form = dynamics_of(spectrum, line, components, Polynomial(2), Polynomial(3), Polynomial(1))
     path = form.path()
     sizes = [[kernel.theta.size for kernel in one.kernels] for one in path]
-    lengths = [len(kernel.path()) for kernel in form.kernels]
+    lengths = [len(kernel.search().path()) for kernel in form.kernels]
     powers, rates = [*lengths[:2], lengths[4]], lengths[2:4]
     assert len(path) == max(powers) + max(rates) - 1
-    assert sizes[0] == [kernel.path()[0].theta.size for kernel in form.kernels]
+    assert sizes[0] == [kernel.search().path()[0].theta.size for kernel in form.kernels]
     assert sizes[-1] == [kernel.theta.size for kernel in form.kernels]
     at_rates = len(path) - max(rates)  # the last form whose rates have not grown
     assert [one[2:4] for one in sizes[: at_rates + 1]] == [sizes[0][2:4]] * (at_rates + 1)

@@ -10,13 +10,13 @@ from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import leave_one_out
-from spectralgp.model.kernels import StandardisedKernel, as_input_kernel
+from spectralgp.model.kernels import StandardisedKernel, as_input_kernel, with_residual
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import read_signals
 
 N_SIGNALS, N_NODES = 7, 5
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
-FILTER = Polynomial(1, chebyshev=(1.3, -0.5), upper=4.0).with_residual(Polynomial(1, chebyshev=(0.6, 0.2), upper=4.0))
+FILTER = with_residual(Polynomial(1, chebyshev=(1.3, -0.5), upper=4.0), Polynomial(1, chebyshev=(0.6, 0.2), upper=4.0))
 
 
 def data(seed: int = 0):

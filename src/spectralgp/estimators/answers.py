@@ -24,7 +24,7 @@ from spectralgp.model.fields import (
     Posterior,
     PredictiveDistribution,
 )
-from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.kernels import GraphKernel, residual_of
 from spectralgp.model.signals import Units, no_signals, read_in
 from spectralgp.model.spectra import Spectrum
 
@@ -90,7 +90,7 @@ def mixture_summary(learnt: FittedModels) -> str:
         lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
         has = {
             "signal": True,
-            "residual": model.graph_kernel.residual is not None,
+            "residual": residual_of(model.graph_kernel) is not None,
             "carry": model.carry is not None or bool(candidate.carried),
         }
         # of a model without a weight what draws would say is of no use

@@ -319,7 +319,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
             f"{FEWEST_IN_TIME} signals, and its graph small enough for an exact spectrum; got 'lagged'. Leave out "
             "signals with holes, and name the columns of X as the nodes."
         )
-    if kernel is not None and all(one.has_free_amplitude for one in kernels):
+    if kernel is not None and all(one.search().has_free_amplitude for one in kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
     return TrainingData(*read, index=labels_of(Y, X))
@@ -441,7 +441,7 @@ def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[
         )
     for kernel in (one for one in (*kernels, residual) if isinstance(one, SpectralKernel)):
         kernel.check_derivatives()
-    return stacking, [member for kernel in kernels for member in kernel.members()]
+    return stacking, [member for kernel in kernels for member in kernel.search().members()]
 
 
 def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:

@@ -45,6 +45,8 @@ from spectralgp.model.kernels import (
     Polynomial,
     SpectralKernel,
     as_input_kernel,
+    residual_of,
+    signal_of,
 )
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import BESIDE
@@ -420,8 +422,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.graph_ = models[0].spectrum.graph
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
-        self.graph_kernel_ = tuple(model.graph_kernel.signal for model in models)
-        self.residual_ = tuple(model.graph_kernel.residual for model in models)
+        self.graph_kernel_ = tuple(signal_of(model.graph_kernel) for model in models)
+        self.residual_ = tuple(residual_of(model.graph_kernel) for model in models)
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Any = learnt.posterior

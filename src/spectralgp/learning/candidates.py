@@ -23,7 +23,15 @@ from spectralgp.model.fields import (
     conditioned,
     conditioned_shrunk,
 )
-from spectralgp.model.kernels import GraphKernel, Identity, KernelTerm, Polynomial, SpectralKernel, StandardisedKernel
+from spectralgp.model.kernels import (
+    GraphKernel,
+    Identity,
+    KernelTerm,
+    Polynomial,
+    SpectralKernel,
+    StandardisedKernel,
+    with_residual,
+)
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
 
@@ -140,7 +148,7 @@ class Setting:
             if task.graph.n_edges == 0:  # all frequencies are the same: what neighbours share is noise
                 residual = None
         if residual is not None:
-            full = kernel.with_residual(residual)
+            full = with_residual(kernel, residual)
         words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
         words |= {"carry-over": carries, "shrunk": self.shrunk}
         if self.transformation is not None:

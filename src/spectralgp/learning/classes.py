@@ -13,7 +13,7 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import step_done
 from spectralgp.model.fields.classes import ClassSites, LabelledField, given_labels, with_sites
-from spectralgp.model.kernels import Diffusion
+from spectralgp.model.kernels import Diffusion, mean_power
 from spectralgp.model.spectra import FilterBank, Spectrum
 
 STRENGTHS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)  # of diffusion, from some neighbours to large parts of a graph
@@ -56,7 +56,7 @@ def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None)
     for share in FEATURE_SHARES[: 1 if features is None else None]:
         for strength in STRENGTHS:
             kernel = Diffusion(strength)
-            kernel = kernel.scaled_by(float(np.sqrt((1 - OWN_SHARE) / kernel.mean_power(spectrum))))
+            kernel = kernel.scaled_by(float(np.sqrt((1 - OWN_SHARE) / mean_power(kernel, spectrum))))
             bank = FilterBank(partial(_power, kernel), np.eye(known.size))
             columns = np.asarray(on_host(spectrum.unload(spectrum.filtered(block, bank))), dtype=float).T
             variances = np.asarray(on_host(spectrum.diagonals(bank.before)[0]), dtype=float)[0]

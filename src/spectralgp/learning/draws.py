@@ -180,7 +180,7 @@ class HyperparameterPosterior(JointParameters):
     def _log_measure(self, x: Array) -> float:
         """Log density of the scale of the signals: uniform in its logarithm, or that of a latent deviation."""
         model, deviation = self._prior(x), float(np.sqrt(self.variance(x)))
-        units = model.graph_kernel.theta_units
+        units = model.graph_kernel.search().theta_units
         # coefficients in the units of the signals, whose density is of ratios to their deviation
         total = -float(np.sum(np.log2(units(4.0) / units(1.0)))) * float(np.log(deviation))
         noise = self._own_noise(model)
@@ -252,5 +252,5 @@ class _Laplace:
         slacks = width * np.maximum(-ndtri_exp(tails) - starts, 0.0) / roots
         x = self.mode + self.units * (self.root @ normal + self.inward @ slacks)
         inside = np.all((x >= self.low) & (x <= self.high))
-        is_allowed = inside and all(np.all(one.rows @ x >= 0) for one in self.posterior.positivity(x))
+        is_allowed = inside and all(np.all(one.response(x) >= 0) for one in self.posterior.positivity(x))
         return (x, normal, slacks) if is_allowed else None

@@ -15,7 +15,7 @@ from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
 from spectralgp.model.fields import GraphGP, PartialObservations, Sites, condition_latent, find_sites, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
-from spectralgp.model.kernels.base import Positivity
+from spectralgp.model.kernels import Positivity
 from spectralgp.model.likelihoods import (
     Likelihood,
     learn_parameters,
@@ -171,8 +171,7 @@ class JointParameters:
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where filters must not be negative, as `Objective` has it."""
-        found = self.objective.positivity(x[: self.n_shared], coarse)
-        return tuple(one.padded(0, x.size) for one in found)
+        return self.objective.positivity(x[: self.n_shared], coarse)
 
 
 class LatentExpectation(Expectation):

@@ -64,7 +64,7 @@ def learn_all(
         task, beside = tasks[left[0]], left[:1]
         if solver.shares_paths and task.is_complete:
             beside = [index for index in left if tasks[index] is task]
-        paths = [kernels[index].path() for index in beside]
+        paths = [kernels[index].search().path() for index in beside]
         path = max((path for path in paths if kernels[left[0]] in path), key=len)
         group = [index for index in beside if kernels[index] in path]
         left = [index for index in left if index not in group]

@@ -243,11 +243,11 @@ def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Arr
                 names.append(f"{objective.parameter_names[index]} at its {side} bound")
     feasibility = 0.0
     for filtered in objective.positivity(x):
-        response = filtered.rows @ x
+        response = filtered.response(x)
         peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
         feasibility = max(feasibility, -float(np.min(response)) / peak)
         touching = response <= MAX_ACTIVE * peak
-        rows += list(filtered.rows[touching])
+        rows += list(filtered.rows_of(touching, x.size))
         slacks += response[touching].tolist()
         names += [f"filter at {point:.4g}" for point in filtered.points[touching]]
     return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
@@ -268,14 +268,14 @@ def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certific
 
 def lift_above_zero(objective: SmoothObjective, x: Array) -> tuple[Array, float]:
     """Raise filters that rounding left below zero: the new point, and the lift as in a certificate."""
-    lifted, most = x.copy(), 0.0
+    lifted, most = x, 0.0
     for filtered in objective.positivity(x):
-        response = filtered.rows @ x
+        response = filtered.response(x)
         peak = float(np.max(np.abs(response)))
         shortfall = MIN_RESPONSE * peak - float(np.min(response))
         if shortfall <= 0 or peak == 0:
             continue
         lift = shortfall + 1e-14 * peak
-        lifted += lift * filtered.constant
+        lifted = filtered.raised(lifted, lift)
         most = max(most, lift / peak)
     return lifted, most

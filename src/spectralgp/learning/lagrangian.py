@@ -134,7 +134,7 @@ class Lagrangian(Solver):
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         (kernel,) = kernels
-        if kernel.linear_design(np.zeros(1)) is None:
+        if not kernel.theta.size or kernel.search().with_powers(kernel.theta) is None:
             return Sqp(self.limits.descent).fit(task, kernels, warm_starts)
         spectrum = task.spectrum_of(kernel)
         while True:
@@ -272,17 +272,14 @@ def _powers(kernel: GraphKernel) -> Array:
     """Matrix from the paper's ``beta``, coefficients of powers of ``lambda / upper``, to Chebyshev coefficients."""
     columns = []
     for unit in np.eye(kernel.theta.size):
-        column = kernel.with_powers(unit)
+        column = kernel.search().with_powers(unit)
         assert column is not None  # the grid search has refused other kernels
         columns.append(column.theta)
     return np.column_stack(columns)
 
 
 def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
-    design = kernel.linear_design(eigenvalues)
-    if design is None:
-        raise ValueError(f"graph_kernel must be linear in its parameters for Algorithm 1; got {kernel!r}.")
-    return design
+    return np.column_stack([kernel.with_theta(unit).response(eigenvalues) for unit in np.eye(kernel.theta.size)])
 
 
 class FilterProblem:
@@ -311,7 +308,7 @@ class FilterProblem:
         gradient = self.basis.T @ (2 * response * evidence.power_gradient)
         if self.objective.task.prior is not None:
             kernel = self.objective.graph_kernel.with_theta(self.to_theta @ z)
-            further, slope, *_ = kernel.log_prior(self.objective.spectrum, self.noise_variance)
+            further, slope, *_ = kernel.search().log_prior(self.objective.spectrum, self.noise_variance)
             value, gradient = value + further, gradient + self.to_theta.T @ slope
         return -value, -gradient
 

@@ -146,7 +146,7 @@ class _ExpectationMaximisation:
         known = near if warm_start is None else warm_start.model
         if known is not None:
             return self._learnt(self.kernel, self.expectation.completed(known), warm_start)
-        form, spectrum = self.kernel.path()[0], self.task.spectrum_of(self.kernel)
+        form, spectrum = self.kernel.search().path()[0], self.task.spectrum_of(self.kernel)
         objective = Objective(self.task, form.bind(spectrum), spectrum)
         model = objective.model(objective.starting_points()[-1], carries=False)
         simplest = self._learnt(form, self.expectation.completed(model, is_far=True), None)

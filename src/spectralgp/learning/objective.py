@@ -24,8 +24,16 @@ from spectralgp.model.fields import (
     are_in_time,
     rows_in_time,
 )
-from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, PrecomputedCovariance, as_input_kernel
-from spectralgp.model.kernels.base import Positivity
+from spectralgp.model.kernels import (
+    GraphKernel,
+    InputKernel,
+    KernelLike,
+    Positivity,
+    PrecomputedCovariance,
+    as_input_kernel,
+    power_jacobians,
+    without_floor,
+)
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Signals, as_training, read_in
 from spectralgp.model.spectra import Exact, LikelihoodErrors, SpectralData, Spectrum, SpectrumSettings
@@ -225,7 +233,7 @@ class SmoothObjective(Constrained, Protocol):
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
-    The weak prior has three terms: what the graph kernel says of its own parameters (`GraphKernel.log_prior`), length
+    The weak prior has three terms: that of the graph kernel's parameters (`KernelSearch.log_prior`), length
     scales that are log-normal about the median distance of the inputs, and the log noise variance about a tenth of the
     variance (`noise_log_prior`). All are free of the units of the signals.
 
@@ -249,9 +257,10 @@ class Objective:
         self.learns_noise = task.known_noise is None
         self.size = task.signals.size  # number of observations
         noise = task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
-        self.bounds = np.vstack([graph_kernel.bounds(task.variance), task.input_kernel.bounds, noise])
+        search = graph_kernel.search()
+        self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.bounds, noise])
         self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
-        self.units[: self.n_graph] = graph_kernel.theta_units(task.variance)
+        self.units[: self.n_graph] = search.theta_units(task.variance)
         is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
         self.is_in_time = is_on_it and task.is_in_time  # whether signals are filtered in the order of time
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
@@ -268,7 +277,7 @@ class Objective:
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the entries of ``x``, for messages."""
         inputs = [f"kernel theta[{index}]" for index in range(self.input_theta.size)]
-        return (*self.graph_kernel.parameter_names, *inputs, *["noise_variance"] * self.learns_noise)
+        return (*self.graph_kernel.search().parameter_names, *inputs, *["noise_variance"] * self.learns_noise)
 
     @property
     def is_of_inputs(self) -> Mask:
@@ -278,7 +287,7 @@ class Objective:
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
-        return tuple(one.padded(0, x.size) for one in self.split(x)[0].positivity(self.spectrum, coarse))
+        return self.split(x)[0].search().positivity(self.spectrum, coarse)
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""
@@ -298,7 +307,7 @@ class Objective:
     def starting_points(self) -> list[Array]:
         """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
         task = self.task
-        graph_thetas = self.graph_kernel.starting_points(self.spectrum, task.variance)
+        graph_thetas = self.graph_kernel.search().starting_points(self.spectrum, task.variance)
         input_thetas = task.input_kernel.starting_points(task.length_scales[0])
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
         starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
@@ -360,7 +369,7 @@ class Objective:
         if self.task.prior is None:
             return 0.0, np.zeros(x.size)
         graph_kernel, input_theta, noise_variance = self.split(x)
-        graph_value, graph_slope, noise_slope, _ = graph_kernel.log_prior(self.spectrum, noise_variance)
+        graph_value, graph_slope, noise_slope, _ = graph_kernel.search().log_prior(self.spectrum, noise_variance)
         centres, spreads = self.task.length_scales
         deviations = np.nan_to_num((input_theta - centres) / spreads)
         value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
@@ -440,7 +449,7 @@ class Objective:
         """
         graph_kernel, _, noise_variance = self.split(x)
         eigenvalues = self.spectrum.eigenvalues
-        jacobians = graph_kernel.power_jacobians(eigenvalues)
+        jacobians = power_jacobians(graph_kernel, eigenvalues)
         if jacobians is None:
             return None
         if self.is_in_time:
@@ -474,7 +483,7 @@ class Objective:
             deviation = float(np.log(noise_variance / self.task.typical_noise))
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
             own, rest = slice(self.n_graph), range(self.n_graph, len(curvature))
-            curvature[own, own] += graph_kernel.log_prior(self.spectrum, noise_variance).precision
+            curvature[own, own] += graph_kernel.search().log_prior(self.spectrum, noise_variance).precision
             curvature[rest, rest] += [*of_inputs, *[of_noise] * self.learns_noise]
         return definite(curvature, self.units)
 
@@ -543,6 +552,6 @@ def told_apart(task: Task, model: GraphGP) -> GraphGP:
     """An equal covariance with what the residual has at every frequency counted as noise, unless that was given."""
     if task.known_noise is not None:
         return model
-    kernel = model.graph_kernel.without_floor(model.spectrum.eigenvalues)
+    kernel = without_floor(model.graph_kernel, model.spectrum.eigenvalues)
     noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
     return replace(model, graph_kernel=kernel, noise_variance=noise_variance)

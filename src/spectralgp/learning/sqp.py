@@ -16,7 +16,7 @@ from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
-from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.kernels import GraphKernel, mean_power, residual_of
 from spectralgp.model.spectra import Spectrum
 
 # The continuation
@@ -120,7 +120,7 @@ class Sqp(Solver):
             warm = self._warm(task, kernels, warm_starts)
             if warm is not None:
                 return warm
-        path = max((kernel.path() for kernel in kernels), key=len)
+        path = max((kernel.search().path() for kernel in kernels), key=len)
         spectrum, silent_share = task.spectrum_of(path[-1]), SILENT_SHARE
         fits, stages, guided = dict[int, Fit](), list[Stage](), list[Array]()
         found: SearchResult | None = None
@@ -132,18 +132,18 @@ class Sqp(Solver):
                 agree = len(starts) == 1  # whether those of the simplest form lead to one maximum
             else:
                 starts = _grown(objective, found, silent_share)
-                if task.prior is None and not form.guides():
+                if task.prior is None and not form.search().guides():
                     # the plain likelihood has several maxima: the one above the simpler filter need not be the highest
                     starts += objective.starting_points()[-1:]
                     starts = self._filters_first(objective, starts) if agree else starts
-            if form.guides():
+            if form.search().guides():
                 guided = self._guide(objective, guided, found)
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
             # with a prior and a residual, forms on the way need no more than to lead to the next; without a prior
             # they decide which maximum it is
-            solver = self if form in kernels or form.residual is None else self.coarse()
+            solver = self if form in kernels or residual_of(form) is None else self.coarse()
             if task.prior is None:
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)
             found = solver._refined(objective, starts)
@@ -208,12 +208,12 @@ class Sqp(Solver):
     def _guide(self, objective: Objective, guided: list[Array], found: SearchResult | None) -> list[Array]:
         """Solutions of the forms that guide the present one, each from its own last solution."""
         solutions = []
-        for index, guide in enumerate(objective.graph_kernel.guides()):
+        for index, guide in enumerate(objective.graph_kernel.search().guides()):
             other = Objective(objective.task, guide, objective.spectrum, before=objective)
             starts = other.starting_points()
             if found is not None:
                 before = found.objective.graph_kernel
-                own = other.graph_kernel.grown_from(before.with_theta(guided[index][: before.theta.size]))
+                own = other.graph_kernel.search().grown_from(before.with_theta(guided[index][: before.theta.size]))
                 starts = [np.concatenate([own, guided[index][before.theta.size :]])]
             solutions.append(self._highest(other, starts).x)
             objective.n_evaluations += other.n_evaluations
@@ -295,8 +295,8 @@ def _distinct(objective: Objective, coarse: list[SearchResult], height: float, d
 def _grown(objective: Objective, found: SearchResult, silent_share: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
-    rest = found.x[before.theta.size :]
-    starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
+    search, rest = kernel.search(), found.x[before.theta.size :]
+    starts = [np.concatenate([theta, rest]) for theta in (search.grown_from(before), *search.given_starts())]
     if _is_silent(before, objective.spectrum, objective.split(starts[0])[2], silent_share):
         # at zero the slope in every coefficient vanishes: no way out from there
         starts += objective.starting_points()
@@ -306,7 +306,7 @@ def _grown(objective: Objective, found: SearchResult, silent_share: float) -> li
 def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
     """Whether a kernel explains less than a share of what is explained by none."""
     unexplained = noise_variance + float(spectrum.mean(kernel.residual_power(spectrum.eigenvalues)))
-    return kernel.mean_power(spectrum) < share * unexplained
+    return mean_power(kernel, spectrum) < share * unexplained
 
 
 def _ascents(
@@ -516,7 +516,7 @@ class _Constraints:
         if (new < self.low).any() or (new > self.high).any():
             return False
         for filtered in self.objective.positivity(new):
-            before, response = filtered.rows @ x, filtered.rows @ new
+            before, response = filtered.response(x), filtered.response(new)
             if (response - _least(before, before.max()) < -VIOLATION * np.abs(response).max()).any():
                 return False
         return True
@@ -529,7 +529,8 @@ class _Constraints:
         step: Array = root @ (root.T @ gradient)
         if not self.filters and self.allow(x, step):  # as most do where no constraint was ever in the way
             return step
-        self.filters = self.filters or [one.rows for one in self.objective.positivity(self.start, coarse=True)]
+        coarse = () if self.filters else self.objective.positivity(self.start, coarse=True)
+        self.filters = self.filters or [one.rows_of(slice(None), x.size) for one in coarse]
         peaks = [float(np.max(own @ x)) for own in self.filters]
         has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)
         bounds = np.vstack([identity[has_low], -identity[has_high]])
@@ -546,11 +547,11 @@ class _Constraints:
         """Add rows where filters fall furthest, among the points where they fall lower than they may."""
         has_violated = False
         for index, filtered in enumerate(self.objective.positivity(new)):
-            response = filtered.rows @ new
-            spare = response - _least(filtered.rows @ x, peaks[index])
+            response = filtered.response(new)
+            spare = response - _least(filtered.response(x), peaks[index])
             padded = np.concatenate([[np.inf], spare, [np.inf]])
             minima = (spare <= padded[:-2]) & (spare <= padded[2:])
-            violated = filtered.rows[minima & (spare < -VIOLATION * np.max(np.abs(response)))]
+            violated = filtered.rows_of(minima & (spare < -VIOLATION * np.max(np.abs(response))), x.size)
             # what was asked for already and is missed by rounding is not met by asking again
             is_known = np.any(np.all(violated[:, None] == self.filters[index], axis=2), axis=1)
             self.filters[index] = np.vstack([self.filters[index], violated[~is_known]])
@@ -591,9 +592,10 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     """
     task, kernel = objective.task, objective.graph_kernel
     low, high = objective.bounds.T
-    graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
+    search = kernel.search()
+    graph_thetas = search.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
-    graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
+    graph_theta = random_state.normal(start, RANDOM_SPREAD * search.theta_units(task.variance))
     centres = task.input_kernel.starting_points(task.length_scales[0])[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
@@ -633,7 +635,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
             index = int(np.argmax(values))
             best.append((float(values[index]), amplitude * coefficients[index], noise))
     _, powers, noise = max(best, key=itemgetter(0))
-    found = kernel.with_powers(powers)
+    found = kernel.search().with_powers(powers)
     if found is None:
         raise ValueError(f"graph_kernel must be a polynomial to search its coefficients on a grid; got {kernel!r}.")
     thinned = f", {n_values} of 11 values per coefficient" if n_values < 11 else ""

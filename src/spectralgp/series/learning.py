@@ -22,8 +22,8 @@ from spectralgp.learning.objective import (
     noise_log_prior,
 )
 from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
-from spectralgp.model.kernels import GraphKernel, Identity
-from spectralgp.model.kernels.base import SIGNAL_SHARE, Positivity, SpectralKernel
+from spectralgp.model.kernels import GraphKernel, Identity, Positivity, SpectralKernel, power_jacobians
+from spectralgp.model.kernels.search import SIGNAL_SHARE
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, StateSpace, Timeline, evaluate, information
 from spectralgp.scores import observed_mean
@@ -131,7 +131,7 @@ class Dynamics:
 
     def path(self) -> list[Dynamics]:
         """Forms of growing complexity, of which this is the last: powers grow first, then rates that are functions."""
-        n, paths = len(self.components), [kernel.path() for kernel in self.kernels]
+        n, paths = len(self.components), [kernel.search().path() for kernel in self.kernels]
 
         def form(of_power: int, of_rate: int) -> Dynamics:
             turns = [*[of_power] * n, *[of_rate] * n, *[of_power] * len(self.residuals)]
@@ -145,7 +145,8 @@ class Dynamics:
         """The form with the functions of a simpler one."""
         pairs = zip(self.kernels, simpler.kernels, strict=True)
         kernels = [
-            new.with_theta(old.theta if old.theta.size == new.theta.size else new.grown_from(old)) for new, old in pairs
+            new.with_theta(old.theta if old.theta.size == new.theta.size else new.search().grown_from(old))
+            for new, old in pairs
         ]
         return self.with_kernels(kernels, simpler.noise_variance)
 
@@ -199,8 +200,8 @@ class SeriesObjective:
         """Names of the entries of ``x``."""
         n = len(self.form.components)
         words = [f"{what} {number}" for what in ("power", "rate") for number in range(n)] + ["residual"]
-        kernels = zip(words, self.form.kernels, strict=False)
-        return (*(f"{word}: {name}" for word, kernel in kernels for name in kernel.parameter_names), "noise_variance")
+        names = [kernel.search().parameter_names for kernel in self.form.kernels]
+        return (*(f"{word}: {one}" for word, own in zip(words, names, strict=False) for one in own), "noise_variance")
 
     @cached_property
     def scales(self) -> list[float]:
@@ -213,23 +214,24 @@ class SeriesObjective:
         """Bounds of ``x``."""
         noise = np.log(np.array([[NOISE_FLOOR["weak"], NOISE_CEILING]]) * self.variance)
         return np.vstack(
-            [kernel.bounds(scale) for kernel, scale in zip(self.form.kernels, self.scales, strict=True)] + [noise]
+            [kernel.search().bounds(scale) for kernel, scale in zip(self.form.kernels, self.scales, strict=True)]
+            + [noise]
         )
 
     @cached_property
     def units(self) -> Array:
         """A typical change of each entry of ``x``."""
         pairs = zip(self.form.kernels, self.scales, strict=True)
-        return np.concatenate([*(kernel.theta_units(scale) for kernel, scale in pairs), [1.0]])
+        return np.concatenate([*(kernel.search().theta_units(scale) for kernel, scale in pairs), [1.0]])
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where powers, rates and the residual must not be negative."""
         form = self.form.with_theta(x)
         pairs = zip(form.kernels, form.places, strict=True)
         return tuple(
-            one.padded(place.start, x.size)
+            one.after(place.start)
             for kernel, place in pairs
-            for one in kernel.positivity(self.spectrum, coarse)
+            for one in kernel.search().positivity(self.spectrum, coarse)
         )
 
     def start(self, shift: float) -> Array:
@@ -239,7 +241,7 @@ class SeriesObjective:
         rates = np.exp(priors.centres + shift * priors.shifts) / SIGNAL_SHARE
         scales = [*[share] * len(form.components), *rates, *[share] * len(form.residuals)]
         pairs = zip(form.kernels, scales, strict=True)
-        thetas = [kernel.starting_points(self.spectrum, scale)[-1] for kernel, scale in pairs]
+        thetas = [kernel.search().starting_points(self.spectrum, scale)[-1] for kernel, scale in pairs]
         return np.clip(np.concatenate([*thetas, [np.log(FIRST_NOISE_SHARE * self.variance)]]), *self.bounds.T)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
@@ -271,7 +273,7 @@ class SeriesObjective:
         for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
             is_rate = n <= number < 2 * n
             least = form.least_rate if is_rate else noise
-            own, gradient[place], on_noise, curvature[place, place] = kernel.log_prior(self.spectrum, least)
+            own, gradient[place], on_noise, curvature[place, place] = kernel.search().log_prior(self.spectrum, least)
             value += own
             if is_rate:  # its mean lies some standard deviations from the centre, in logarithms
                 mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
@@ -391,7 +393,7 @@ def dynamics_of(
         raise ValueError("components must hold at least one component; got none.")
     kernels = [kernel for kernel in (power, rate, residual) if kernel is not None]
     for kernel in kernels:
-        if kernel.power_jacobians(np.zeros(1)) is None:
+        if power_jacobians(kernel, np.zeros(1)) is None:
             raise ValueError(f"power, rate and residual must be functions on the spectrum; got {kernel!r}.")
     by_frequency = Identity() if rate is None else rate
     rates = [Identity() if component.angles.size else by_frequency for component in components]

@@ -11,8 +11,7 @@ from spectralgp import Graph, Polynomial, Sqp, Task, learn
 from spectralgp.learning import Certificate, Outcome, sqp
 from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
 from spectralgp.learning.sqp import _climb, _KnownMaximum, _quadratic_program, judged, maximise, updated
-from spectralgp.model.kernels import WithResidual
-from spectralgp.model.kernels.base import Positivity
+from spectralgp.model.kernels import Positivity, WithResidual
 from tolerances import EXACT
 
 

@@ -28,7 +28,7 @@ from spectralgp.learning.candidates import (
 from spectralgp.learning.folds import _points
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, residual_of, signal_of
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Chebyshev, Exact
 from tolerances import FORMULA
@@ -390,7 +390,7 @@ def test_without_a_graph_terms_are_tried_and_then_scales():
     assert stages_of(automatic(given), [[0, 0]]) == [
         ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
     ]
-    assert setting.candidate(Polynomial(1)).kernel.residual is None  # what neighbours share is noise
+    assert residual_of(setting.candidate(Polynomial(1)).kernel) is None  # what neighbours share is noise
 
 
 @pytest.mark.parametrize("columns", [None, BY_NODE])
@@ -412,18 +412,18 @@ def test_changes_are_told_as_the_best_tells_and_not_at_all():
     drift, told = plan.send(np.ones(1))
     own = "Polynomial(2) normalized, smooth+linear, global"
     assert made_of(told) == f"{own}, carry"
-    assert drift.name == f"no change, {no_change.candidate(drift.kernel.signal).name}"
+    assert drift.name == f"no change, {no_change.candidate(signal_of(drift.kernel)).name}"
     assert (drift.kernel.laplacian, drift.task.carried) == ("normalized", None)
     assert drift.task in no_change._tasks.values()
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
 def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
-    residual = setting_of().candidate(kernel).kernel.residual
+    residual = residual_of(setting_of().candidate(kernel).kernel)
     assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
     assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
-    assert setting_of(residual=None).candidate(kernel).kernel.residual is None
-    assert setting_of(residual=Diffusion(strength=0.3)).candidate(Diffusion()).kernel.residual.strength == 0.3
+    assert residual_of(setting_of(residual=None).candidate(kernel).kernel) is None
+    assert residual_of(setting_of(residual=Diffusion(strength=0.3)).candidate(Diffusion()).kernel).strength == 0.3
 
 
 def test_names_say_what_a_candidate_is_made_of():

@@ -11,7 +11,7 @@ from cases import GRAPHS
 from spectralgp.learning import Outcome, Task, learn
 from spectralgp.learning.fit import certify
 from spectralgp.learning.objective import Objective
-from spectralgp.model.kernels import Polynomial
+from spectralgp.model.kernels import Polynomial, with_residual
 from spectralgp.model.spectra import decompose
 
 SIGNALS = np.random.default_rng(0).standard_normal((6, 7))
@@ -33,7 +33,9 @@ def test_a_filter_touches_zero_within_a_millionth_of_its_largest_value(constrain
 
 @pytest.fixture(scope="module")
 def fit():
-    return learn(Task.of(GRAPHS["random"], None, np.empty((6, 0)), SIGNALS), Polynomial(1).with_residual(Polynomial(0)))
+    return learn(
+        Task.of(GRAPHS["random"], None, np.empty((6, 0)), SIGNALS), with_residual(Polynomial(1), Polynomial(0))
+    )
 
 
 @pytest.mark.parametrize(("floor", "is_at_bound"), [(0.0, True), (1.4, True), (1.6, False)])

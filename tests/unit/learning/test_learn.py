@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
 from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, sqp
-from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial
+from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial, with_residual
 from tolerances import OPTIMUM
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)
@@ -126,11 +126,11 @@ def explained(prior):
     ("prior", "kernel", "n_evaluations", "n_decompositions"),
     [
         ("weak", Polynomial(2), 45, 42),
-        ("weak", Polynomial(2).with_residual(Polynomial(2)), 31, 29),
+        ("weak", with_residual(Polynomial(2), Polynomial(2)), 31, 29),
         ("weak", Polynomial(2, None), 119, 118),
         ("weak", Diffusion(), 84, 84),
         (None, Polynomial(2), 60, 58),
-        (None, Polynomial(2).with_residual(Polynomial(2)), 49, 19),
+        (None, with_residual(Polynomial(2), Polynomial(2)), 49, 19),
         (None, Polynomial(2, None), 108, 106),
     ],
 )
@@ -152,14 +152,14 @@ def test_learning_takes_few_evaluations(monkeypatch, prior, kernel, n_evaluation
     ("prior", "kernel", "least", "most"),
     [
         ("weak", Polynomial(2), 0.0, 1e-6),
-        ("weak", Polynomial(2).with_residual(Polynomial(2)), 1e-3, 0.3),
+        ("weak", with_residual(Polynomial(2), Polynomial(2)), 1e-3, 0.3),
         (None, Polynomial(2), 1e-4, 0.01),
-        (None, Polynomial(2).with_residual(Polynomial(2)), 1e-4, 0.01),
+        (None, with_residual(Polynomial(2), Polynomial(2)), 1e-4, 0.01),
     ],
 )
 def test_forms_on_the_way_are_learnt_as_far_as_they_must(prior, kernel, least, most):
     """With a prior and a residual they only lead to the next; without a prior they decide which maximum that is."""
-    task, forms = explained(prior), kernel.path()
+    task, forms = explained(prior), kernel.search().path()
     stages = learn(task, kernel).stages
     short = [learn(task, one).log_posterior - stage.log_posterior for one, stage in zip(forms, stages, strict=True)]
     assert least <= max(short[:-1]) <= most
@@ -173,7 +173,7 @@ def test_a_coarse_fit_is_as_near_to_its_maximum_as_was_asked_for():
     assert Sqp().coarse(100).tolerance_nats == 1.0
     assert Sqp(tolerance_nats=0.02).coarse(100) == Sqp(tolerance_nats=0.02)
     assert Sqp(n_restarts=3).coarse(tolerance_nats=0.7) == Sqp(tolerance_nats=0.7)
-    kernel, task = Polynomial(2).with_residual(Polynomial(2)), explained("weak")
+    kernel, task = with_residual(Polynomial(2), Polynomial(2)), explained("weak")
     exact, coarse = learn(task, kernel), learn(task, kernel, solver=Sqp().coarse())
     assert exact.detail.startswith("stationary within")
     assert (coarse.converged, coarse.detail) == (True, "no step promises more")

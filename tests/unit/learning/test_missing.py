@@ -91,7 +91,7 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
     rng = np.random.default_rng(0)
     for _ in range(30):
         nearby = x + 0.02 * objective.units * rng.standard_normal(x.size)
-        if all(np.all(one.rows @ nearby >= 0) for one in objective.positivity(nearby)):
+        if all(np.all(one.response(nearby) >= 0) for one in objective.positivity(nearby)):
             form, theta, noise = objective.split(nearby)
             model = dataclasses.replace(
                 fit.model, graph_kernel=form, input_kernel=task.input_kernel.with_theta(theta), noise_variance=noise

@@ -13,7 +13,7 @@ from cases import GRAPHS, KERNELS, WEIGHTS, bound
 from spectralgp.graphs import Graph
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective, check_noise, noise_log_prior
-from spectralgp.model.kernels import Polynomial, inputs
+from spectralgp.model.kernels import Polynomial, inputs, with_residual
 from tolerances import FORMULA, GRADIENT
 
 N_SIGNALS = 6
@@ -264,7 +264,7 @@ def test_a_model_says_where_it_is():
     lowest = 1e-6 * np.var(signals)
     for noise in (0.9 * lowest, -1e-20):
         assert objective.point(replace(model, noise_variance=noise))[-1] == pytest.approx(np.log(lowest))
-    kernel = Polynomial(1).with_residual(Polynomial(0)).bind(objective.spectrum).with_theta([0.9, -0.2, 0.5])
+    kernel = with_residual(Polynomial(1), Polynomial(0)).bind(objective.spectrum).with_theta([0.9, -0.2, 0.5])
     both = Objective(objective.task, kernel, objective.spectrum)
     found = both.model(both.join(kernel.theta, objective.input_theta, 0.3))
     floored = replace(found, graph_kernel=replace(kernel, floor=0.1), noise_variance=0.4)

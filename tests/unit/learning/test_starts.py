@@ -16,7 +16,7 @@ from spectralgp.datasets import draw_filtered_signals, sensor_graph
 from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import random_start
-from spectralgp.model.kernels import WithResidual, as_input_kernel
+from spectralgp.model.kernels import WithResidual, as_input_kernel, with_residual
 from spectralgp.model.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
@@ -41,7 +41,7 @@ def task(seed, **options):
 
 @pytest.mark.parametrize("prior", ["weak", None])
 @pytest.mark.parametrize(
-    "kernel", [Polynomial(2).with_residual(Polynomial(1)), Polynomial(2)], ids=["residual", "none"]
+    "kernel", [with_residual(Polynomial(2), Polynomial(1)), Polynomial(2)], ids=["residual", "none"]
 )
 def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch, kernel, prior):
     rng = np.random.default_rng(1)
@@ -78,7 +78,7 @@ def test_six_hundred_signals_are_many_unless_they_are_in_time_or_on_a_large_grap
 
 def test_with_inputs_held_the_objective_is_that_of_the_other_parameters():
     own = task(SEVERAL, prior="weak")
-    kernel = Polynomial(2).with_residual(Polynomial(1))
+    kernel = with_residual(Polynomial(2), Polynomial(1))
     spectrum = own.spectrum_of(kernel)
     whole = Objective(own, kernel.bind(spectrum), spectrum)
     x, other = whole.starting_points()[0], whole.starting_points()[-1]
@@ -113,7 +113,7 @@ def test_typical_starts_are_every_pair_of_those_of_the_kernels():
     starts = Objective(problem, Diffusion(), spectrum).starting_points()
     centres, _ = problem.input_kernel.theta_prior(problem.inputs)
     expected = itertools.product(
-        Diffusion().starting_points(spectrum, problem.variance), problem.input_kernel.starting_points(centres)
+        Diffusion().search().starting_points(spectrum, problem.variance), problem.input_kernel.starting_points(centres)
     )
     assert len(starts) == 9
     for start, (graph, inputs) in zip(starts, expected, strict=True):

@@ -15,12 +15,12 @@ from spectralgp.learning.candidates import (
     tuned_twin,
 )
 from spectralgp.model.fields import leave_one_out
-from spectralgp.model.kernels import StandardisedKernel
+from spectralgp.model.kernels import StandardisedKernel, with_residual
 from spectralgp.model.signals import read_signals
 
 N_NODES = 24
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
-KERNEL = Polynomial(2).with_residual(Polynomial(2))
+KERNEL = with_residual(Polynomial(2), Polynomial(2))
 
 
 def data(spread: float, seed: int = 0, n_signals: int = 40):

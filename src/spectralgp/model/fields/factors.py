@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
-from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs
+from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of
 from spectralgp.model.spectra import ExactSpectrum, FilterBank, Filters, Modes, Spectrum, modes_of, oblique
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
@@ -392,7 +392,7 @@ class GraphNodeCovariance(NodeCovariance):
         return self.kernel.response(eigenvalues)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        if self.kernel.residual is None:
+        if residual_of(self.kernel) is None:
             return 0.0
         return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
 

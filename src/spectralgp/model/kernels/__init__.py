@@ -1,6 +1,17 @@
 """Kernels: the covariance between nodes, on the graph's spectrum, and between signals, by their inputs."""
 
-from spectralgp.model.kernels.base import GraphKernel, KernelSum, SpectralKernel, WithResidual
+from spectralgp.model.kernels.base import (
+    GraphKernel,
+    KernelSum,
+    SpectralKernel,
+    WithResidual,
+    mean_power,
+    power_jacobians,
+    residual_of,
+    signal_of,
+    with_residual,
+    without_floor,
+)
 from spectralgp.model.kernels.inputs import (
     IndependentSignals,
     InputKernel,
@@ -29,3 +40,4 @@ from spectralgp.model.kernels.named import (
     Response,
 )
 from spectralgp.model.kernels.polynomial import Polynomial
+from spectralgp.model.kernels.search import KernelSearch, Positivity

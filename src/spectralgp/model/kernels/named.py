@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.model.kernels.base import SIGNAL_SHARE, GraphKernel, SpectralKernel
+from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
+from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch
 from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of
 
 Bound = Annotated[float, Range(0, is_extended=True)]
@@ -65,33 +66,48 @@ class PositiveParameters(GraphKernel):
                 )
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
+    def free_names(self) -> tuple[str, ...]:
+        """Names of the parameters that are not fixed."""
         return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
 
     @property
     def theta(self) -> Array:
-        return np.log([getattr(self, name) for name in self.parameter_names])
-
-    def bounds(self, variance: float = 1.0) -> Array:
-        pairs = [getattr(self, f"{name}_bounds") for name in self.parameter_names]
-        default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
-        return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
+        return np.log([getattr(self, name) for name in self.free_names])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        return _replace(self, dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True)))
+        return _replace(self, dict(zip(self.free_names, np.exp(theta).tolist(), strict=True)))
 
-    @property
-    def has_free_amplitude(self) -> bool:
-        return "amplitude" in self.parameter_names
+    def search(self) -> PositiveSearch:
+        return PositiveSearch(self)
 
     def scaled_by(self, factor: float) -> Self:
         bounds = self.amplitude_bounds
         scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
         return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": scaled})
 
+
+class PositiveSearch(KernelSearch):
+    """Search space of positive parameters: logarithms within bounds, from several strengths."""
+
+    kernel: PositiveParameters
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.kernel.free_names
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return "amplitude" in self.parameter_names
+
+    def bounds(self, variance: float) -> Array:
+        pairs = [getattr(self.kernel, f"{name}_bounds") for name in self.parameter_names]
+        default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
+        return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
+
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        free = [name for name in self._starts if name in self.parameter_names]
-        candidates = [self, *(_replace(self, {name: value}) for name in free for value in self._starts[name])]
+        starts = {name: values for name, values in self.kernel._starts.items() if name in self.parameter_names}
+        others = [_replace(self.kernel, {name: value}) for name, values in starts.items() for value in values]
+        candidates = [self.kernel, *others]
         if self.has_free_amplitude:
             units = [_replace(candidate, {"amplitude": 1.0}) for candidate in candidates]
             candidates = [_replace(one, {"amplitude": _first_amplitude(one, spectrum, variance)}) for one in units]
@@ -100,8 +116,8 @@ class PositiveParameters(GraphKernel):
 
 def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> float:
     """Amplitude to start learning from, given the kernel of amplitude one."""
-    mean_power = unit.mean_power(spectrum)
-    return float(np.sqrt(SIGNAL_SHARE * variance / mean_power if mean_power > 0 else variance))
+    power = mean_power(unit, spectrum)
+    return float(np.sqrt(SIGNAL_SHARE * variance / power if power > 0 else variance))
 
 
 def _replace(kernel: Any, values: dict[str, Any]) -> Any:
@@ -149,7 +165,7 @@ class NamedKernel(PositiveParameters, SpectralKernel):
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         formula, *slopes = self._formula(np.asarray(eigenvalues, dtype=float))
         columns = dict(zip(self._names, (2 * formula, *slopes), strict=True))
-        chosen = [self.amplitude**2 * columns[name] for name in self.parameter_names]
+        chosen = [self.amplitude**2 * columns[name] for name in self.free_names]
         return np.stack(chosen, axis=1) if chosen else np.empty((formula.size, 0))
 
 
@@ -367,7 +383,7 @@ class LocalAverage(StrengthParameter):
         slope = self.strength * (rows * graph.weights.toarray() - matrix * degrees / (1 + self.strength * degrees))
         product = slope @ matrix.T
         slopes = {"amplitude": 2 * matrix @ matrix.T, "strength": product + product.T}
-        chosen = [slopes[name] for name in self.parameter_names]
+        chosen = [slopes[name] for name in self.free_names]
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
     def bind(self, spectrum: Spectrum) -> Self:
@@ -449,23 +465,15 @@ class Response(SpectralKernel):
             )
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
-
-    @property
-    def has_free_amplitude(self) -> bool:
-        return True
-
-    @property
     def theta(self) -> Array:
         return np.array([np.log(self.amplitude), *self.parameters])
 
-    def bounds(self, variance: float = 1.0) -> Array:
-        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
-        return np.vstack([amplitude, self._parameter_bounds])
+    def search(self) -> ResponseSearch:
+        return ResponseSearch(self)
 
     @property
-    def _parameter_bounds(self) -> Array:
+    def free_bounds(self) -> Array:
+        """Bounds of the parameters, shape (n_parameters, 2)."""
         free = ((-np.inf, np.inf),) * len(self.parameters)
         return np.reshape(np.array(self.parameter_bounds or free, dtype=float), (-1, 2))
 
@@ -475,10 +483,6 @@ class Response(SpectralKernel):
 
     def scaled_by(self, factor: float) -> Self:
         return dataclasses.replace(self, amplitude=self.amplitude * factor)
-
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        amplitude = _first_amplitude(dataclasses.replace(self, amplitude=1.0), spectrum, variance)
-        return [dataclasses.replace(self, amplitude=amplitude).theta]
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         return self.amplitude * self._shape(np.asarray(eigenvalues, dtype=float), *self.parameters)
@@ -515,7 +519,7 @@ class Response(SpectralKernel):
                 )
             return slopes
         columns = []
-        for index, (value, (low, high)) in enumerate(zip(self.parameters, self._parameter_bounds, strict=True)):
+        for index, (value, (low, high)) in enumerate(zip(self.parameters, self.free_bounds, strict=True)):
             step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
             # the function need not exist beyond the bounds: at one, the differences are one-sided
             within = [one for one in DIFFERENCES if low <= value + one[0] * step and value + one[-1] * step <= high]
@@ -526,3 +530,25 @@ class Response(SpectralKernel):
             moved = [self._shape(eigenvalues, *before, value + offset * step, *after) for offset in within[0]]
             columns.append(np.tensordot(DIFFERENCES[within[0]], moved, axes=1) / step)
         return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))
+
+
+class ResponseSearch(KernelSearch):
+    """Search space of a user's filter: the logarithm of the amplitude, and the parameters within their bounds."""
+
+    kernel: Response
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.kernel.parameters))))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return True
+
+    def bounds(self, variance: float) -> Array:
+        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
+        return np.vstack([amplitude, self.kernel.free_bounds])
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        amplitude = _first_amplitude(dataclasses.replace(self.kernel, amplitude=1.0), spectrum, variance)
+        return [dataclasses.replace(self.kernel, amplitude=amplitude).theta]

@@ -19,7 +19,8 @@ from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_ar
 from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
-from spectralgp.model.kernels.base import SIGNAL_SHARE, GraphKernel, LogPrior, Positivity, SpectralKernel
+from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
+from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
 from spectralgp.model.spectra import Spectrum
 
 UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
@@ -117,19 +118,10 @@ class Polynomial(SpectralKernel):
         given = _padded(series.coef, beta.size)
         return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
 
-    def members(self) -> tuple[Polynomial, ...]:
-        if self.degree != "auto":
-            return (self,)
-        return tuple(dataclasses.replace(self, degree=degree) for degree in AUTO_DEGREES)
-
     @property
     def coefficients(self) -> Array:
         """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
         return np.array(_padded(self._series.convert(kind=PowerSeries).coef, self._coefficients.size))
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._coefficients.size))
 
     @property
     def theta(self) -> Array:
@@ -145,8 +137,8 @@ class Polynomial(SpectralKernel):
             return self
         return dataclasses.replace(self, chebyshev=tuple((self._coefficients * factor).tolist()))
 
-    def theta_units(self, variance: float) -> Array:
-        return np.full(self.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
+    def search(self) -> PolynomialSearch:
+        return PolynomialSearch(self)
 
     def bind(self, spectrum: Spectrum) -> Self:
         if self.upper == spectrum.upper:
@@ -155,25 +147,6 @@ class Polynomial(SpectralKernel):
         if given is not None:
             given = _padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, len(given))
         return dataclasses.replace(self, chebyshev=given, upper=spectrum.upper)
-
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        if self.fixed:
-            return [np.empty(0)]
-        constant = np.zeros(self._coefficients.size)
-        constant[0] = np.sqrt(SIGNAL_SHARE * variance)
-        return [*self.given_starts(), constant]
-
-    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
-        """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
-        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
-        weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
-        penalty = 0.5 * float(weights @ theta**2)
-        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
-        design = self.design(spectrum.eigenvalues)[:, : theta.size]
-        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
-        crossed = np.multiply.outer(weights * theta, slope)
-        precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
-        return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)
 
     def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
         if not self.scaled and spectrum.upper > self.upper * (1 + UPPER_ROUNDING):
@@ -214,49 +187,6 @@ class Polynomial(SpectralKernel):
             near = self.with_theta(coefficients + np.linalg.solve(root, -left[:-1] / left[-1]))
         lift = max(-float(np.min(near.response(near.extrema()))), 0.0)
         return self.with_theta(peak * (np.array(near.chebyshev) + lift * np.eye(n_terms)[0]))
-
-    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
-        if self.constraint is None or self.fixed:
-            return ()
-        has_points = self.constraint == "eigenvalues" and spectrum.has_eigenvectors
-        points = spectrum.eigenvalues if has_points else np.empty(0)
-        if coarse:
-            spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
-            middles = (points[1:] + points[:-1]) / 2
-            points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
-        elif not has_points:
-            points = self.extrema()
-        return (Positivity(points, self.design(points), np.eye(self.theta.size)[0]),)
-
-    def path(self) -> tuple[GraphKernel, ...]:
-        if self.fixed:
-            return (self,)
-        unlearnt = dataclasses.replace(self, chebyshev=None)
-        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._coefficients.size - 1)]
-        return (*lower, self)
-
-    def grown_from(self, simpler: GraphKernel) -> Array:
-        return np.array(_padded(simpler.theta, self._coefficients.size))
-
-    def guides(self) -> tuple[GraphKernel, ...]:
-        is_guided = self.constraint is None and not self.fixed  # many more local maxima: a constrained one starts well
-        return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
-
-    def given_starts(self) -> tuple[Array, ...]:
-        return () if self.fixed or self.chebyshev is None else (self._coefficients,)
-
-    def with_powers(self, coefficients: Array) -> Self | None:
-        if self.fixed:
-            return None
-        powers = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0])
-        return self.with_theta(_padded(powers.convert(kind=Chebyshev, domain=[0.0, 1.0]).coef, coefficients.size))
-
-    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
-        return None if self.fixed else self.design(eigenvalues)
-
-    @property
-    def has_free_amplitude(self) -> bool:
-        return not self.fixed
 
     @property
     def label(self) -> str:
@@ -309,6 +239,83 @@ class Polynomial(SpectralKernel):
     @property
     def _series(self) -> Chebyshev:
         return Chebyshev(self._coefficients, domain=[0.0, self.upper])
+
+
+class PolynomialSearch(KernelSearch):
+    """Search space of coefficients: smooth filters that are not negative, degree by degree from a constant one."""
+
+    kernel: Polynomial
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(f"chebyshev[{order}]" for order in range(self.kernel.theta.size))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return not self.kernel.fixed
+
+    def members(self) -> tuple[Polynomial, ...]:
+        if self.kernel.degree != "auto":
+            return (self.kernel,)
+        return tuple(dataclasses.replace(self.kernel, degree=degree) for degree in AUTO_DEGREES)
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        unlearnt = dataclasses.replace(self.kernel, chebyshev=None, fixed=False)
+        lower = range(max(self.kernel.theta.size - 1, 0))
+        return (*(dataclasses.replace(unlearnt, degree=degree) for degree in lower), self.kernel)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        return np.array(_padded(simpler.theta, self.kernel.theta.size))
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        # without a constraint there are many more local maxima: a constrained one starts well
+        is_guided = self.kernel.constraint is None and not self.kernel.fixed
+        return (dataclasses.replace(self.kernel, constraint="eigenvalues"),) if is_guided else ()
+
+    def with_powers(self, coefficients: Array) -> GraphKernel | None:
+        if self.kernel.fixed:
+            return None
+        powers = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0])
+        series = powers.convert(kind=Chebyshev, domain=[0.0, 1.0])
+        return self.kernel.with_theta(_padded(series.coef, coefficients.size))
+
+    def given_starts(self) -> tuple[Array, ...]:
+        return () if self.kernel.fixed or self.kernel.chebyshev is None else (self.kernel.theta,)
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        constant = np.zeros(self.kernel.theta.size)
+        constant[:1] = np.sqrt(SIGNAL_SHARE * variance)
+        return [*self.given_starts(), constant]
+
+    def theta_units(self, variance: float) -> Array:
+        return np.full(self.kernel.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
+        kernel, eigenvalues = self.kernel, spectrum.eigenvalues
+        theta, scale = kernel.theta, mean_power(kernel, spectrum) + noise_variance
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
+        penalty = 0.5 * float(weights @ theta**2)
+        slope = spectrum.mean(kernel.power_jacobian(eigenvalues)) / scale
+        design = kernel.design(eigenvalues)[:, : theta.size]
+        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
+        crossed = np.multiply.outer(weights * theta, slope)
+        precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
+        return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)
+
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
+        kernel = self.kernel
+        if kernel.constraint is None or kernel.fixed:
+            return ()
+        has_points = kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors
+        points = spectrum.eigenvalues if has_points else np.empty(0)
+        if coarse:
+            spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * kernel.theta.size))) / 2
+            middles = (points[1:] + points[:-1]) / 2
+            points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
+        elif not has_points:
+            points = kernel.extrema()
+        return (Positivity(points, kernel.design(points), np.eye(1, kernel.theta.size)[0]),)
 
 
 @lru_cache(maxsize=32)  # learning asks for those of one spectrum at every step

@@ -16,6 +16,7 @@ from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import ComparedModel, FittedModels
 from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
+from spectralgp.model.kernels import residual_of
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.report.shapes import FilterShape
 
@@ -407,7 +408,7 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
         has: dict[Which, bool] = {
             "signal": True,
-            "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
+            "residual": any(residual_of(one.prior.graph_kernel) is not None for one in posteriors),
             "carry": any(map(_carries, posteriors)),
         }
         for which in (which for which, is_there in has.items() if is_there):
