@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from matplotlib.figure import Figure
-from rooms import rooms_picture
+from architecture import package_picture
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write
@@ -69,7 +69,7 @@ PICTURES = {
     "three-filters.png": three_filters,
     "demo.png": filled_in_by_default,
     "filled-in.png": filled_in,
-    "rooms.png": rooms_picture,
+    "architecture.png": package_picture,
 }
 
 if __name__ == "__main__":

@@ -26,16 +26,19 @@ def made():
         sys.path.pop(0)
 
 
-def test_the_picture_of_the_architecture_has_every_room_in_its_order():
-    floors = made()["rooms_picture"].__globals__["FLOORS"]
-    assert [room for _, rooms in floors for room in rooms] == PARTS
-    figure = made()["rooms_picture"]()
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert {room for room in PARTS if room != "__init__"} <= set(texts)
+def test_the_picture_of_the_architecture_has_every_part_in_its_order():
+    layers = made()["package_picture"].__globals__["LAYERS"]
+    folders = [(name, parts) for layer in layers for name, _, parts in layer]
+    drawn = [part for name, parts in folders for part in [name, *(f"{name}.{part}" for part in parts)]]
+    assert sorted([*drawn, "__init__", "__main__"]) == sorted(PARTS)
+    places = [PARTS.index(name) for name, _ in folders]
+    assert places == sorted(places)
+    texts = [text.get_text() for text in made()["package_picture"]().axes[0].texts]
+    assert {part.rpartition(".")[2] for part in drawn} <= set(texts)
     table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     listed = {name.rstrip("/") for row in rows for name in re.findall(r"`([\w/]+)`", row.split("|")[1])}
-    assert set(PARTS) <= listed
+    assert {part.replace(".", "/") for part in PARTS} <= listed
 
 
 @pytest.mark.slow
