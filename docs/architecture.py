@@ -8,7 +8,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from spectralgp.show.plots import COLOURS
 
-# layers from the bottom up, in the order of the imports: folders with what each is, and the parts of those that have some
+# layers from the bottom up, in the order of the imports: folders with what each is, and their parts
 LAYERS: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...] = (
     (("_basics", "arrays, checks, tables, progress", ()),),
     (("graphs", "weights, names, coordinates, Laplacians", ("operators", "partitioned")),),

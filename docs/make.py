@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from matplotlib.figure import Figure
 from architecture import package_picture
+from matplotlib.figure import Figure
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write

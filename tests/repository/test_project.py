@@ -49,7 +49,7 @@ def test_every_file_and_name_that_the_architecture_points_to_is_there():
                 is_path = re.fullmatch(r"[\w/]+(\.py|/)", word) is not None
                 if is_path:
                     path = ROOT / word if word.startswith(("tests/", "docs/")) else package / word
-                    if not path.exists():  # of the room that the row has named, as in `reading.py`
+                    if not path.exists():  # of the folder that the row has named, as in `reading.py`
                         path = next(package.rglob(word))
                     source = path.read_text(encoding="utf-8") if path.is_file() else ""
                     found += 1
@@ -60,5 +60,5 @@ def test_every_file_and_name_that_the_architecture_points_to_is_there():
         next(row for row in text.splitlines() if row.startswith(f"| {start}"))
         for start in ("a graph kernel with a closed formula", "a new likelihood")
     )
-    assert "`kernels/named.py`" in kernel
-    assert "`likelihoods/kinds.py`" in likelihood
+    assert "`model/kernels/named.py`" in kernel
+    assert "`model/likelihoods/kinds.py`" in likelihood
