@@ -27,7 +27,14 @@ from spectralgp.model.kernels import (
     UnrelatedSignals,
     as_covariance,
     as_input_kernel,
+    held_out_inputs,
     length_scale_centres,
+    matern_terms,
+    modes_and_gradient,
+    modes_of_inputs,
+    new_inputs,
+    with_amplitude,
+    without_amplitude,
 )
 from spectralgp.model.kernels import inputs as inputs_module
 from tolerances import EXACT, FORMULA, GRADIENT
@@ -71,7 +78,7 @@ def test_how_inputs_were_made_is_said_in_words(recipe, words):
 def test_covariance_and_modes_are_the_dense_ones(kind):
     kernel, inputs = KINDS[kind]
     assert oracle.relative_error(kernel.covariance(inputs), dense(kind)) < FORMULA
-    for modes in (kernel.modes(inputs), kernel.modes_and_gradient(inputs)[0]):
+    for modes in (modes_of_inputs(kernel, inputs), modes_and_gradient(kernel, inputs)[0]):
         rebuilt = modes.vectors @ np.diag(modes.values) @ modes.vectors.T
         assert oracle.relative_error(rebuilt, dense(kind)) < FORMULA
 
@@ -79,9 +86,9 @@ def test_covariance_and_modes_are_the_dense_ones(kind):
 @every_kind
 def test_the_gradient_is_that_of_finite_differences(kind):
     kernel, inputs = KINDS[kind]
-    gradient = kernel.modes_and_gradient(inputs)[1]
+    gradient = modes_and_gradient(kernel, inputs)[1]
     assert gradient.shape == (7, 7, kernel.theta.size)
-    assert kernel.bounds.shape == (kernel.theta.size, 2)
+    assert kernel.search().bounds.shape == (kernel.theta.size, 2)
     if kernel.theta.size:
         expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).covariance(inputs), kernel.theta)
         assert oracle.relative_error(gradient, expected) < GRADIENT
@@ -92,9 +99,9 @@ def test_parts_of_the_training_inputs_are_parts_of_the_covariance(kind):
     kernel, inputs = KINDS[kind]
     kept, held_out = np.array([5, 0, 2]), np.array([1, 6])
     matrix = dense(kind)
-    part = kernel.covariance(kernel.subset(inputs, kept))
+    part = kernel.covariance(kernel.form.subset(inputs, kept))
     assert oracle.relative_error(part, matrix[np.ix_(kept, kept)]) < FORMULA
-    new = kernel.between(inputs, kept, held_out)
+    new = held_out_inputs(kernel, inputs, kept, held_out)
     assert oracle.relative_error(new.cross, matrix[np.ix_(held_out, kept)]) < FORMULA
     assert oracle.relative_error(new.variances, matrix[held_out, held_out]) < FORMULA
     assert oracle.relative_error(new.covariance, matrix[np.ix_(held_out, held_out)]) < FORMULA
@@ -108,15 +115,15 @@ def test_columns_variances_and_modes_of_scaled_signals_are_dense_ones(kind):
     assert oracle.relative_error(kernel.variances(inputs), np.diag(matrix)) < FORMULA
     scales = np.linspace(0.5, 2.0, 7)
     for modes, factor in (
-        (kernel.modes(inputs, scales), 1.0),
-        (kernel.modes_and_gradient(inputs, scales)[0], 1.0),
-        (kernel.modes(inputs, scales, 3.0), 3.0),
-        (kernel.modes(inputs, amplitude=3.0), None),
+        (modes_of_inputs(kernel, inputs, scales), 1.0),
+        (modes_and_gradient(kernel, inputs, scales)[0], 1.0),
+        (modes_of_inputs(kernel, inputs, scales, 3.0), 3.0),
+        (modes_of_inputs(kernel, inputs, amplitude=3.0), None),
     ):
         rebuilt = (modes.vectors * modes.values) @ modes.vectors.T
         expected = 3.0 * matrix if factor is None else factor * matrix / np.outer(scales, scales)
         assert oracle.relative_error(rebuilt, expected) < FORMULA
-    slopes, scaled = (kernel.modes_and_gradient(inputs, one)[1] for one in (None, scales))
+    slopes, scaled = (modes_and_gradient(kernel, inputs, one)[1] for one in (None, scales))
     np.testing.assert_allclose(scaled, slopes / np.outer(scales, scales)[:, :, None])
 
 
@@ -124,33 +131,33 @@ def test_an_amplitude_leaves_the_level_as_it_is():
     kernel = StandardisedKernel.of(INPUTS).with_theta(np.log([0.7, 0.4, 2.5]))
     matrix = kernel.covariance(INPUTS)
     assert kernel.level == pytest.approx(2.5)
-    assert oracle.relative_error(kernel.with_amplitude(matrix, 3.0), 2.5 + 3 * (matrix - 2.5)) < EXACT
-    modes = kernel.modes(INPUTS, amplitude=3.0)
+    assert oracle.relative_error(with_amplitude(kernel, matrix, 3.0), 2.5 + 3 * (matrix - 2.5)) < EXACT
+    modes = modes_of_inputs(kernel, INPUTS, amplitude=3.0)
     assert oracle.relative_error((modes.vectors * modes.values) @ modes.vectors.T, 2.5 + 3 * (matrix - 2.5)) < FORMULA
-    assert kernel.with_amplitude(matrix, 1.0) is matrix
+    assert with_amplitude(kernel, matrix, 1.0) is matrix
     assert LearntInputKernel(KERNEL).level == PrecomputedCovariance().level == 0.0
 
 
 def test_inputs_that_are_covariances_are_cut_both_ways():
     """The covariances of new inputs with those that were kept, of some new inputs, and of both together."""
     kernel, cross, test = PrecomputedCovariance(), np.arange(14.0).reshape(2, 7), np.array([[3.0, 1.0], [1.0, 5.0]])
-    kept = np.array([6, 2])
-    np.testing.assert_array_equal(kernel.with_kept(cross, 7, kept), cross[:, kept])
-    assert kernel.with_kept(cross, 8, kept) is cross  # of another number of signals: refused where it is used
-    both = kernel.with_kept((cross, test), 7, kept)
+    kept, form = np.array([6, 2]), kernel.form
+    np.testing.assert_array_equal(form.with_kept(cross, 7, kept), cross[:, kept])
+    assert form.with_kept(cross, 8, kept) is cross  # of another number of signals: refused where it is used
+    both = form.with_kept((cross, test), 7, kept)
     np.testing.assert_array_equal(both[0], cross[:, kept])
     assert both[1] is test
-    np.testing.assert_array_equal(kernel.new_subset(cross, [1]), cross[[1]])
-    part = kernel.new_subset((cross, test), [1])
+    np.testing.assert_array_equal(form.some(cross, [1]), cross[[1]])
+    part = form.some((cross, test), [1])
     np.testing.assert_array_equal(part[0], cross[[1]])
     np.testing.assert_array_equal(part[1], [[5.0]])
-    np.testing.assert_array_equal(kernel.new_subset((cross, np.array([3.0, 5.0])), [1])[1], [5.0])
-    together = kernel.together(MATRIX, (cross, test))
+    np.testing.assert_array_equal(form.some((cross, np.array([3.0, 5.0])), [1])[1], [5.0])
+    together = form.joined(MATRIX, (cross, test))
     np.testing.assert_array_equal(together, np.block([[MATRIX, cross.T], [cross, test]]))
-    assert kernel.as_new(MATRIX)[1] is MATRIX
-    assert kernel.as_new(cross) is cross
+    assert form.as_new(MATRIX)[1] is MATRIX
+    assert form.as_new(cross) is cross
     pair = (cross, test)
-    assert kernel.as_new(pair) is pair
+    assert form.as_new(pair) is pair
     given = kernel.at(MATRIX, (cross, np.array([3.0, 5.0])))
     np.testing.assert_array_equal(given.variances, [3.0, 5.0])
     for new in (given, kernel.at(MATRIX, cross)):
@@ -165,27 +172,27 @@ def test_inputs_that_are_covariances_are_cut_both_ways():
 
 
 def test_features_are_cut_by_rows():
-    kernel, new = LearntInputKernel(KERNEL), INPUTS[[2, 5]]
-    assert kernel.with_kept(new, 7, np.array([1])) is new
-    np.testing.assert_array_equal(kernel.new_subset(new, np.array([False, True])), INPUTS[[5]])
-    np.testing.assert_array_equal(kernel.together(INPUTS, new), np.vstack([INPUTS, new]))
-    assert kernel.as_new(INPUTS) is INPUTS
+    kernel, form, new = LearntInputKernel(KERNEL), LearntInputKernel.form, INPUTS[[2, 5]]
+    assert form.with_kept(new, 7, np.array([1])) is new
+    np.testing.assert_array_equal(form.some(new, np.array([False, True])), INPUTS[[5]])
+    np.testing.assert_array_equal(form.joined(INPUTS, new), np.vstack([INPUTS, new]))
+    assert form.as_new(INPUTS) is INPUTS
     training = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])
-    assert kernel.equal_rows(training, [[1, -0.0], [3, 2], [2, 3]]) == [[0, 2], [], [1]]
-    assert PrecomputedCovariance().equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
-    np.testing.assert_array_equal(UnrelatedSignals().new([[1.0]], np.asarray), [[1.0]])
+    assert form.equal_rows(training, [[1, -0.0], [3, 2], [2, 3]]) == [[0, 2], [], [1]]
+    assert PrecomputedCovariance.form.equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
+    np.testing.assert_array_equal(UnrelatedSignals.form.read_new([[1.0]], np.asarray), [[1.0]])
     scaled = kernel.at(INPUTS, new).divided_by(np.arange(1.0, 8.0))
     np.testing.assert_allclose(scaled.cross, KERNEL(new, INPUTS) / np.arange(1.0, 8.0))
     assert scaled.divided_by(None) is scaled
 
 
 def test_an_overall_factor_is_held_and_no_other():
-    held = LearntInputKernel(ConstantKernel(2.0) * (RBF(3.0) * ConstantKernel(4.0))).without_amplitude()
+    held = without_amplitude(LearntInputKernel(ConstantKernel(2.0) * (RBF(3.0) * ConstantKernel(4.0))))
     assert held.theta.tolist() == [np.log(3.0)]
     assert oracle.relative_error(held.covariance(INPUTS), 8 * oracle.rbf(INPUTS / 3, INPUTS / 3)) < EXACT
     for kernel in (ConstantKernel(2.0) + RBF(3.0), ConstantKernel(2.0), RBF(3.0)):
-        assert LearntInputKernel(kernel).without_amplitude().kernel == kernel
-    mixed = LearntInputKernel(ConstantKernel(2.0) * (ConstantKernel(5.0) + RBF(3.0))).without_amplitude()
+        assert without_amplitude(LearntInputKernel(kernel)).kernel == kernel
+    mixed = without_amplitude(LearntInputKernel(ConstantKernel(2.0) * (ConstantKernel(5.0) + RBF(3.0))))
     np.testing.assert_allclose(np.exp(mixed.theta), [5.0, 3.0])
 
 
@@ -195,7 +202,7 @@ def test_terms_of_a_sum_know_their_parameters():
     kernel = Matern(0.5, nu=0.5) * ConstantKernel(2.0) + fixed * (
         ConstantKernel(3.0) * Matern(4.0, "fixed", nu=2.5) + Matern(5.0, nu=1.5)
     )
-    first, second, third = LearntInputKernel(kernel).matern_terms(np.zeros((4, 1)))
+    first, second, third = matern_terms(LearntInputKernel(kernel), np.zeros((4, 1)))
     np.testing.assert_allclose(np.exp(kernel.theta), [0.5, 2.0, 3.0, 5.0])
     assert first == (2.0, 0.5, pytest.approx(1 / 0.5), (1,), (0,))
     assert second == (pytest.approx(21.0), 2.5, pytest.approx(np.sqrt(5) / 4), (2,), ())
@@ -205,14 +212,14 @@ def test_terms_of_a_sum_know_their_parameters():
 def test_learning_starts_at_the_given_shorter_and_typical_length_scales():
     kernel = LearntInputKernel(ConstantKernel(2.0) * RBF(7.0))
     centres = np.array([np.nan, np.log(0.9)])
-    starts = np.exp(kernel.starting_points(centres))
+    starts = np.exp(kernel.search().starting_points(centres))
     np.testing.assert_allclose(starts, [[2.0, 7.0], [2.0, 0.3], [2.0, 0.9]])
     typical = kernel.with_theta(np.log([2.0, 0.9]))
-    np.testing.assert_allclose(np.exp(typical.starting_points(centres)), [[2.0, 0.3], [2.0, 0.9]])
+    np.testing.assert_allclose(np.exp(typical.search().starting_points(centres)), [[2.0, 0.3], [2.0, 0.9]])
     without = LearntInputKernel(ConstantKernel(2.0))
-    np.testing.assert_allclose(np.exp(without.starting_points(np.array([np.nan]))), [[2.0]])
+    np.testing.assert_allclose(np.exp(without.search().starting_points(np.array([np.nan]))), [[2.0]])
     default = StandardisedKernel.of(INPUTS)
-    np.testing.assert_array_equal(default.starting_points(default.centres), [default.theta])
+    np.testing.assert_array_equal(default.search().starting_points(default.centres), [default.theta])
 
 
 def test_the_typical_distance_of_very_many_inputs_is_that_of_some(monkeypatch):
@@ -240,9 +247,9 @@ def test_a_new_independent_signal_shares_nothing():
     new = kernel.at(np.empty((7, 0)), np.empty((2, 0)))
     np.testing.assert_array_equal(new.cross, np.zeros((2, 7)))
     np.testing.assert_array_equal(new.covariance, np.eye(2))
-    assert kernel.new(None, np.asarray).shape == (1, 0)
+    assert kernel.form.read_new(None, np.asarray).shape == (1, 0)
     with pytest.raises(ValueError, match=r"X must be None, or have no columns.*independent; got shape \(2, 3\)"):
-        kernel.at(np.empty((7, 0)), POINTS)
+        new_inputs(kernel, np.empty((7, 0)), POINTS)
 
 
 def test_three_matrices_are_one_too_many():
@@ -326,7 +333,7 @@ def test_the_default_kernel_starts_at_the_median_distance():
     kernel = default.described.k1
     assert isinstance(kernel, RBF)
     assert kernel.length_scale**2 == pytest.approx(median_squared_distance(standardised))
-    assert np.exp(default.bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
+    assert np.exp(default.search().bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
     assert StandardisedKernel.of(np.ones((4, 2)), ("smooth",)).described.k1.length_scale == 1.0
 
 
@@ -340,7 +347,7 @@ def test_the_default_kernel_is_scikit_learn_s_of_standardised_inputs(terms):
     new = kernel.at(INPUTS, INPUTS[:3] + 1)
     expected = kernel.described((INPUTS[:3] + 1 - INPUTS.mean(axis=0)) / INPUTS.std(axis=0), standardised)
     assert oracle.relative_error(new.cross, expected) < FORMULA
-    modes, gradient = kernel.modes_and_gradient(INPUTS)
+    modes, gradient = modes_and_gradient(kernel, INPUTS)
     rebuilt = (modes.vectors * modes.values) @ modes.vectors.T
     assert oracle.relative_error(rebuilt, kernel.described(standardised)) < FORMULA
     assert len(repr(kernel)) < 500  # without what is remembered of the inputs
@@ -358,7 +365,7 @@ def test_a_squared_exponential_is_the_same_by_remembered_distances(bounds):
         for theta in (np.log([0.4]), np.log([3.0])):
             own = kernel.with_theta(theta)
             covariance, slopes = RBF(float(np.exp(theta[0])))(places, eval_gradient=True)
-            modes, gradient = own.modes_and_gradient(places)
+            modes, gradient = modes_and_gradient(own, places)
             assert oracle.relative_error((modes.vectors * modes.values) @ modes.vectors.T, covariance) < EXACT
             assert oracle.relative_error(gradient, slopes) < EXACT
             assert own.described == RBF(float(np.exp(theta[0])), bounds) or isinstance(bounds, np.ndarray)
@@ -370,7 +377,7 @@ def test_the_default_kernel_of_one_input_starts_at_one():
     for terms, expected in ((("smooth",), [0, 0]), (("linear",), [0]), (("smooth", "linear"), [0, -np.log(2), 0])):
         kernel = StandardisedKernel.of(np.array([[3.0, 5.0]]), terms)
         np.testing.assert_allclose(kernel.theta, expected, atol=1e-15)
-        np.testing.assert_array_equal(kernel.theta_prior(np.empty((0, 2)))[0], kernel.theta)
+        np.testing.assert_array_equal(kernel.search().prior(np.empty((0, 2)))[0], kernel.theta)
         assert kernel.level == 1.0
     np.testing.assert_array_equal(StandardisedKernel.of(np.ones((4, 0))).theta, [0, 0, 0])
 
@@ -378,9 +385,9 @@ def test_the_default_kernel_of_one_input_starts_at_one():
 def test_the_default_kernel_moves_by_three_orders_in_length_and_five_in_variances():
     kernel = StandardisedKernel.of(INPUTS)
     widths = np.log([1e3, 1e5, 1e5])
-    np.testing.assert_allclose(kernel.bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
+    np.testing.assert_allclose(kernel.search().bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
     linear = StandardisedKernel.of(INPUTS, ("linear",))
-    np.testing.assert_allclose(linear.bounds, [[-np.log(1e5), np.log(1e5)]])
+    np.testing.assert_allclose(linear.search().bounds, [[-np.log(1e5), np.log(1e5)]])
 
 
 def test_columns_that_do_not_vary_are_not_divided():

@@ -34,7 +34,7 @@ from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
 from spectralgp.model.kernels import InputRecipe
-from spectralgp.model.kernels.inputs import Clock
+from spectralgp.model.kernels.forms import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -179,7 +179,7 @@ def filled_in(
             if rows[chosen][0] >= 0:
                 filled = posterior.filled(rows[chosen])
             else:
-                new: PredictiveDistribution = posterior.at(first.prior.input_kernel.new_subset(features, chosen))
+                new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
                 new = new if observed_by is None else new.seen_with(observed_by.some(chosen))
                 filled = new.given(signals[chosen])
             values[missing] = filled.values[missing[chosen]]
@@ -208,7 +208,7 @@ def among_training(posterior: Posterior | LatentPosterior, features: Any, signal
     # a value was rounded at the size of what was subtracted, a mean of all at that of the largest
     tolerance = np.broadcast_to(SAME_VALUE * (raw.max() + np.abs(offset)) / divisor, signals.shape[1:])
     n_taken, holes = np.zeros(len(known), dtype=np.intp), np.isnan(known)
-    for number, equal in enumerate(posterior.prior.input_kernel.equal_rows(posterior.inputs, features)):
+    for number, equal in enumerate(posterior.prior.input_kernel.form.equal_rows(posterior.inputs, features)):
         seen = np.flatnonzero(~np.isnan(given[number]))
         candidates = np.array(equal, dtype=np.intp)
         candidates = candidates[np.all(holes[candidates] == np.isnan(given[number]), axis=1)]
@@ -272,7 +272,7 @@ def with_more_signals(
         # by NumPy or, where the training signals are with its workers, by Dask
         known = units.informed_by(seen).with_new(len(seen))
         training = read_in(known, np.concatenate([units.restore(task.signals.values), seen]))
-        inputs = task.input_kernel.together(task.inputs, new)
+        inputs = task.input_kernel.form.joined(task.inputs, new)
         own = task.observed_by
         if own is not None and observed_by is not None:
             own = own.followed_by(observed_by)
@@ -312,7 +312,7 @@ def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
                 "a model that carries them over. Fit it with carry=None."
             )
         moved = Units(float(np.mean(on_host(units.offset))), units.spread)
-        inputs = task.input_kernel.subset(task.inputs, np.empty(0, dtype=np.intp))
+        inputs = task.input_kernel.form.subset(task.inputs, np.empty(0, dtype=np.intp))
         own = replace(task, graph=graph, inputs=inputs, signals=no_signals(graph.n_nodes, moved))
         candidates.append(replace(candidate, task=own, shrunk=False, learnt_from=None))
         kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)

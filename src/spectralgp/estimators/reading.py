@@ -50,6 +50,7 @@ from spectralgp.model.kernels import (
     StandardisedKernel,
     UnrelatedSignals,
     as_input_kernel,
+    without_amplitude,
 )
 from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
@@ -277,7 +278,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         keep_features(estimator, None)
         estimator.date_columns_ = ()
     else:
-        inputs = reader.training(checked_inputs(estimator, X, reset=True))
+        inputs = reader.form.read(checked_inputs(estimator, X, reset=True))
     if inputs.shape[0] != n_signals:
         raise ValueError(
             f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
@@ -302,9 +303,9 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
         rows = np.flatnonzero(kept)
-        inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
+        inputs, values, seen = reader.form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = _carried_columns(
-        estimator.carry, frame_names(X), reader.has_features, inputs.shape[1], form, graph.n_nodes
+        estimator.carry, frame_names(X), reader.form.has_columns, inputs.shape[1], form, graph.n_nodes
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
@@ -320,7 +321,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
             "signals with holes, and name the columns of X as the nodes."
         )
     if kernel is not None and all(one.search().has_free_amplitude for one in kernels):
-        kernel = kernel.without_amplitude()  # the factor is the graph kernel's
+        kernel = without_amplitude(kernel)  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
     return TrainingData(*read, index=labels_of(Y, X))
 

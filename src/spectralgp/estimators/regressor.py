@@ -248,7 +248,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def __sklearn_tags__(self) -> Any:
         """Tags: precomputed kernels take square inputs."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = as_input_kernel(self.input_kernel).is_pairwise
+        tags.input_tags.pairwise = as_input_kernel(self.input_kernel).form.is_pairwise
         tags.target_tags.required = True
         return tags
 
@@ -601,9 +601,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
-        kernel, kept = self.fits_[0].model.input_kernel, self._form.kept
-        inputs = kernel.new(X, lambda features: reading.checked_inputs(self, features))
-        return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
+        form, kept = self.fits_[0].model.input_kernel.form, self._form.kept
+        inputs = form.read_new(X, lambda features: reading.checked_inputs(self, features))
+        return form.with_kept(form.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
 
     def _paired(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:
         """Inputs, signals as a table if they are one, and as an array with the user's order of the nodes."""
@@ -915,7 +915,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
-        features = self.fits_[0].model.input_kernel.new_subset(features, kept)
+        features = self.fits_[0].model.input_kernel.form.some(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
         given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
@@ -1015,7 +1015,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
-                new = self.fits_[0].model.input_kernel.new_subset(inputs, is_new)
+                new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
                 at = self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
                 held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)

@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.tables import following, index_of, read_table, times_of
-from spectralgp.model.kernels.inputs import Clock
+from spectralgp.model.kernels.forms import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

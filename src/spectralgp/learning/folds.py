@@ -23,7 +23,7 @@ from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values
-from spectralgp.model.kernels import GraphKernel, Polynomial
+from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
 from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
 
@@ -267,7 +267,7 @@ def _predicted(
 ) -> tuple[Array, Array, Array]:
     """Log densities of signals held out, as the model sees them, of their values at some nodes, and errors of these."""
     inputs = candidate.task.inputs
-    new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
+    new, features = held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
     if candidate.shrunk and is_complete and nodes is not None:
         plain = conditioned(model, part.inputs, part.signals, part.carried)
@@ -288,7 +288,7 @@ def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: I
     """Equally likely points of complete values held out, as the model sees them, (n_points, n_signals, n_nodes)."""
     inputs, freedom = candidate.task.inputs, np.inf
     plain = conditioned(model, part.inputs, part.signals, part.carried)
-    prediction = plain.given(model.input_kernel.between(inputs, *cut), inputs[cut[1]])
+    prediction = plain.given(held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]])
     if candidate.shrunk:
         mean, std, freedom = held_out_values(plain, prediction, nodes)
     else:

@@ -15,6 +15,7 @@ from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.objective import Task
 from spectralgp.model.fields import GraphGP, Posterior, conditioned, greedy_points
+from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.spectra import modes_of
 
 MOST_LEARNT_WHOLE = 1_500  # signals that hyperparameters are learnt from, all of them
@@ -117,8 +118,8 @@ def _by_points(candidate: Candidate, drawn: Draws, kept: Indices) -> Draws:
     """Models of a candidate by the covariances of all inputs with a few of those kept."""
     kernel, inputs = drawn.models[0].input_kernel, candidate.task.inputs
     points = np.empty(0, dtype=np.intp)
-    if kernel.has_features or kernel.is_pairwise:  # else signals are unrelated, which is exact without any
-        points = kept[greedy_points(kernel, kernel.subset(inputs, kept), RANK)]
+    if not kernel.is_identity:  # which is exact without any
+        points = kept[greedy_points(kernel, kernel.form.subset(inputs, kept), RANK)]
     return replace(drawn, models=tuple(replace(model, points=points) for model in drawn.models))
 
 
@@ -128,7 +129,7 @@ def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out
     if model.points is not None:
         model = replace(model, points=np.searchsorted(kept, model.points))
     posterior = candidate.condition(model, task.part(kept, task.signals.some(kept)))
-    new = model.input_kernel.between(task.inputs, kept, held_out)
+    new = held_out_inputs(model.input_kernel, task.inputs, kept, held_out)
     prediction = posterior.given(new, task.inputs[held_out])
     return float(np.mean(posterior.log_densities_of(prediction, task.signals.some(held_out))))
 

@@ -31,6 +31,8 @@ from spectralgp.model.kernels import (
     Positivity,
     PrecomputedCovariance,
     as_input_kernel,
+    matern_terms,
+    modes_and_gradient,
     power_jacobians,
     without_floor,
 )
@@ -174,13 +176,13 @@ class Task:
     @property
     def is_in_time(self) -> bool:
         """Whether signals can be filtered in the order of time, so that their number costs no cube."""
-        has_terms = self.carried is None and len(self.input_kernel.matern_terms(self.inputs)) > 0
+        has_terms = self.carried is None and len(matern_terms(self.input_kernel, self.inputs)) > 0
         return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
 
     @cached_property
     def length_scales(self) -> tuple[Array, Array]:
         """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
-        return self.input_kernel.theta_prior(self.inputs)
+        return self.input_kernel.search().prior(self.inputs)
 
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
@@ -188,7 +190,7 @@ class Task:
 
     def part(self, kept: Indices, signals: Signals) -> Task:
         """The task with the inputs of the signals kept, and with these signals."""
-        inputs = self.input_kernel.subset(self.inputs, kept)
+        inputs = self.input_kernel.form.subset(self.inputs, kept)
         carried = None if self.carried is None else CarryColumns.of(self.carried.columns, inputs)
         observed_by = None if self.observed_by is None else self.observed_by.some(kept)
         return replace(self, inputs=inputs, signals=signals, carried=carried, observed_by=observed_by)
@@ -258,7 +260,7 @@ class Objective:
         self.size = task.signals.size  # number of observations
         noise = task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
         search = graph_kernel.search()
-        self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.bounds, noise])
+        self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.search().bounds, noise])
         self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
         self.units[: self.n_graph] = search.theta_units(task.variance)
         is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
@@ -308,7 +310,7 @@ class Objective:
         """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.search().starting_points(self.spectrum, task.variance)
-        input_thetas = task.input_kernel.starting_points(task.length_scales[0])
+        input_thetas = task.input_kernel.search().starting_points(task.length_scales[0])
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
         starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
         return [np.clip(start, *self.bounds.T) for start in starts]
@@ -382,7 +384,7 @@ class Objective:
     def _evidence_in_time(self, x: Array) -> TimeEvidence:
         graph_kernel, input_theta, noise_variance = self.split(x)
         inputs, eigenvalues = self.task.inputs, self.spectrum.eigenvalues
-        terms = self.task.input_kernel.with_theta(input_theta).matern_terms(inputs)
+        terms = matern_terms(self.task.input_kernel.with_theta(input_theta), inputs)
         rows = rows_in_time(inputs[:, 0], terms)
         if self._series is None:
             signals, load = self.task.signals, self.spectrum.load
@@ -408,7 +410,7 @@ class Objective:
             basis, input_key = graph_kernel.basis(self.spectrum), input_theta.tobytes()
             if self._inputs is None or self._inputs[0] != input_key:
                 kernel = task.input_kernel.with_theta(input_theta)
-                modes, jacobian = kernel.modes_and_gradient(task.inputs, task.signals.units.signal_scales)
+                modes, jacobian = modes_and_gradient(kernel, task.inputs, task.signals.units.signal_scales)
                 slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
                 self._inputs = (input_key, InputCovariance(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
             rows = self._inputs[1]

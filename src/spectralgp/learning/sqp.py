@@ -596,7 +596,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = search.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * search.theta_units(task.variance))
-    centres = task.input_kernel.starting_points(task.length_scales[0])[-1]
+    centres = task.input_kernel.search().starting_points(task.length_scales[0])[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -615,7 +615,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     if input_theta.size and energy > 0:
         is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
-        input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
+        input_theta = np.clip(input_theta, *task.input_kernel.search().bounds.T)
     design = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:

@@ -12,7 +12,7 @@ from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
 from spectralgp.model.fields import Changes
-from spectralgp.model.kernels import IndependentSignals, UnrelatedSignals
+from spectralgp.model.kernels import IndependentSignals, UnrelatedSignals, modes_of_inputs
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -120,9 +120,9 @@ def test_unrelated_signals_are_independent_ones_with_inputs():
     for name in ("cross", "variances", "covariance"):
         assert np.array_equal(getattr(kernel.at(inputs, new), name), getattr(plain, name))
     assert np.array_equal(kernel.covariance(inputs), np.eye(4))
-    assert np.array_equal(kernel.modes(inputs).values, np.ones(4))
-    assert not kernel.has_features
-    assert not kernel.is_pairwise
+    assert np.array_equal(modes_of_inputs(kernel, inputs).values, np.ones(4))
+    assert kernel.is_identity
+    assert not kernel.form.is_pairwise
     assert kernel.described is None
 
 

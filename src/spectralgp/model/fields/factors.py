@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
-from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of
+from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of, with_amplitude
 from spectralgp.model.spectra import ExactSpectrum, FilterBank, Filters, Modes, Spectrum, modes_of, oblique
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
@@ -177,8 +177,8 @@ class LowRankCovariance(RowCovariance):
         cls, kernel: InputKernel, inputs: Array, points: Indices, scales: Array | None = None, amplitude: float = 1.0
     ) -> LowRankCovariance:
         """The covariance by points, of signals divided by `scales`, and with all but the level times an `amplitude`."""
-        cross = kernel.with_amplitude(kernel.columns(inputs, points), amplitude)
-        variances = kernel.with_amplitude(kernel.variances(inputs), amplitude)
+        cross = with_amplitude(kernel, kernel.columns(inputs, points), amplitude)
+        variances = with_amplitude(kernel, kernel.variances(inputs), amplitude)
         inner = modes_of(cross[points]).require_definite("the input covariance")
         is_kept = inner.values > SMALLEST_MODE * np.max(inner.values, initial=0.0)
         root = inner.vectors[:, is_kept] / np.sqrt(inner.values[is_kept])

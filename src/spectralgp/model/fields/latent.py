@@ -26,7 +26,7 @@ from spectralgp.model.fields.sites import (
     Sites,
     find_sites,
 )
-from spectralgp.model.kernels import Identity, NewInputs
+from spectralgp.model.kernels import Identity, NewInputs, new_inputs
 from spectralgp.model.likelihoods import (
     Likelihood,
     predictive_distribution,
@@ -231,7 +231,7 @@ class LatentPosterior(SinglePosterior):
 
     def at(self, inputs: Any) -> ValueField:
         kernel = self.prior.input_kernel
-        new = kernel.at(self.inputs, kernel.read_new(self.inputs, inputs))
+        new = kernel.at(self.inputs, new_inputs(kernel, self.inputs, inputs))
         own = self.observed_by.columns
         columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
         observed_by = replace(

@@ -28,7 +28,17 @@ from spectralgp.model.fields.markov import are_in_time, rows_in_time
 from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.transformed import Transformation, TransformedField
-from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.model.kernels import (
+    GraphKernel,
+    InputKernel,
+    KernelLike,
+    NewInputs,
+    as_input_kernel,
+    matern_terms,
+    modes_of_inputs,
+    new_inputs,
+    with_amplitude,
+)
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import Signals, Units, as_training
@@ -123,12 +133,12 @@ class GraphGP:
             return LowRankCovariance.of(self.input_kernel, inputs, self.points, scales, amplitude)
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return InputCovariance(modes_of(np.empty((0, 0))))
-        terms = self.input_kernel.matern_terms(inputs)
+        terms = matern_terms(self.input_kernel, inputs)
         most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
         can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
         if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
             return rows_in_time(inputs[:, 0], terms)
-        modes = self.input_kernel.modes(inputs, scales, amplitude)
+        modes = modes_of_inputs(self.input_kernel, inputs, scales, amplitude)
         return InputCovariance(modes.require_definite("the input covariance"))
 
     def latent_covariance(self, inputs: Array) -> Covariance:
@@ -331,7 +341,7 @@ class Posterior(SinglePosterior):
 
     def at(self, inputs: Any) -> PredictiveDistribution:
         kernel = self.prior.input_kernel
-        features = kernel.read_new(self.inputs, inputs)
+        features = new_inputs(kernel, self.inputs, inputs)
         if self.transformation is not None:
             features = self.transformation.inputs(features)
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
@@ -360,7 +370,7 @@ class Posterior(SinglePosterior):
 
     def _mean_at(self, new: NewInputs) -> Any:
         """Means at new inputs above what is carried over, as a block: those of another amplitude, if there is one."""
-        cross = self.prior.input_kernel.with_amplitude(new.cross, self.prior.mean_amplitude)
+        cross = with_amplitude(self.prior.input_kernel, new.cross, self.prior.mean_amplitude)
         new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
         return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
 

@@ -12,20 +12,25 @@ from spectralgp.model.kernels.base import (
     with_residual,
     without_floor,
 )
+from spectralgp.model.kernels.forms import InputRecipe, NewInputs, as_covariance
 from spectralgp.model.kernels.inputs import (
     IndependentSignals,
     InputKernel,
-    InputRecipe,
     KernelLike,
     KernelTerm,
     LearntInputKernel,
-    NewInputs,
     PrecomputedCovariance,
     StandardisedKernel,
     UnrelatedSignals,
-    as_covariance,
     as_input_kernel,
+    held_out_inputs,
     length_scale_centres,
+    matern_terms,
+    modes_and_gradient,
+    modes_of_inputs,
+    new_inputs,
+    with_amplitude,
+    without_amplitude,
 )
 from spectralgp.model.kernels.named import (
     Cosine,

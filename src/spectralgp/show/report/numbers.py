@@ -230,7 +230,7 @@ def gather(
         raise ValueError(
             "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
         )
-    columns = None if plain.prior.input_kernel.is_pairwise else columns
+    columns = None if plain.prior.input_kernel.form.is_pairwise else columns
     found_forecasts = _forecasts(seen, new, predictions, columns, learnt.order)
     is_lagged = any(one.name == "no change" for one in found_forecasts)
     fitted = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
@@ -247,7 +247,7 @@ def gather(
         members=tuple(sorted(members, key=lambda one: -one.weight)),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=learnt.n_stand_ins,
-        has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
+        has_inputs=not heaviest.prior.input_kernel.is_identity,
         inputs=_inputs_in_words(model, heaviest, columns, is_lagged),
         note=note,
         correlations=_correlations(graph, heaviest),
@@ -259,7 +259,7 @@ def gather(
 
 def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
     """Training inputs, or new ones, as the features that a model sees; without columns where they are covariances."""
-    if posterior.prior.input_kernel.is_pairwise:
+    if posterior.prior.input_kernel.form.is_pairwise:
         return np.empty((n_signals, 0))
     if new is not None and posterior.transformation is not None:
         new = posterior.transformation.inputs(new)
@@ -316,15 +316,15 @@ def _carries(posterior: Posterior) -> bool:
 def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, is_lagged: bool) -> tuple[str, ...]:
     """What predictions are made from: few inputs by name."""
     kernel = heaviest.prior.input_kernel
-    if kernel.is_pairwise:
+    if kernel.form.is_pairwise:
         return ("the covariances between signals that were given",)
-    if not (kernel.has_features or _carries(heaviest)):
+    if kernel.is_identity and not _carries(heaviest):
         return ()
     names, taken = getattr(model, "feature_names_in_", ()), set[int]() if columns is None else set(columns.tolist())
     own = ["the signal before" if is_lagged else "a value at each node"] if taken else []
     others = [str(name) for place, name in enumerate(names) if place not in taken]
     n_others = model.n_features_in_ - len(taken)
-    if n_others and kernel.has_features:
+    if n_others and not kernel.is_identity:
         own += others if 0 < len(others) <= MOST_NAMED else [f"{n_others:,} input{'' if n_others == 1 else 's'}"]
     return tuple(own)
 
@@ -361,7 +361,7 @@ def _training_predictions(
 ) -> Predictions:
     """Each training signal from all others; from all of them where that has no closed form."""
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
-        prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
+        prediction = posterior.at(heaviest.prior.input_kernel.form.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
         return Predictions("fitted", labels, training, mean, std, None, observed_mean(training, 0))
     left = leave_one_out(posterior)
