@@ -27,7 +27,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, as_positive, as_real_array, without_mask
 from spectralgp._basics.tables import as_table, frame_names, match_columns
-from spectralgp.model.likelihoods.base import BESIDE
+from spectralgp.model.likelihoods.base import AuxiliaryData
 
 __all__ = [
     "coverage",
@@ -154,7 +154,7 @@ def observed_mean(values: Array, axis: int, otherwise: ArrayLike = np.nan) -> Ar
 def _routed(scorer: Any) -> Any:
     """Have scikit-learn's metadata routing pass on what stands beside the signals, where it is enabled."""
     request = MetadataRequest(owner=scorer.__name__)
-    for name in BESIDE:
+    for name in AuxiliaryData.__annotations__:
         request.score.add_request(param=name, alias=True)
     scorer.get_metadata_routing = lambda: request
     return scorer

@@ -291,7 +291,7 @@ def test_holes_are_said_and_empty_rows_are_skipped():
     holed.iloc[20:24, 2] = np.nan
     holed.iloc[50] = np.nan
     model = clone(QUICK).fit(holed)
-    assert "4 holes (0.7%) were filled in by what the model makes of the rest" in model.summary()
+    assert "4 missing values (0.7%) were imputed from the rest" in model.summary()
     assert "1 rows without any value are skipped" in model.summary()
     forecast = model.predict(3)
     assert np.isfinite(forecast).all(axis=None)

@@ -29,9 +29,9 @@ def test_nodes_are_named_in_the_order_of_the_graph():
     assert FORM.names_of(3) == ["a", "b", "c"]
     assert SignalFormat(NAMES, None, False, None, True, FORM.kept).names_of(3) == ["c", "a", "b"]
     assert PLAIN.names_of(2) == ["node 0", "node 1"]
-    assert [FORM.name_of(node) for node in range(3)] == ["'a'", "'b'", "'c'"]
-    assert PLAIN.name_of(2) == "2"
-    assert SignalFormat(None, np.array([1, 2, 0]), False, None, True, FORM.kept).name_of(2) == "0"
+    assert [FORM.node_name(node) for node in range(3)] == ["a", "b", "c"]
+    assert PLAIN.node_name(2) == 2
+    assert SignalFormat(None, np.array([1, 2, 0]), False, None, True, FORM.kept).node_name(2) == 0
 
 
 def test_orders_of_nodes_are_undone_along_any_axis():

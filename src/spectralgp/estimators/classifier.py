@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -11,7 +10,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +25,7 @@ from spectralgp.learning.classes import (
     ClassMember,
     ClassMixture,
     LabelledEntries,
+    doubts,
     learn_member,
     mixed,
     node_covariances,
@@ -106,6 +105,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------ fitting
 
+    @reading.fits
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from the labels of some nodes; the estimator is unchanged if an error is raised.
 
@@ -118,37 +118,36 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             Labels, numbers or strings; None, NaN and -1 are no labels. The index of a pandas Series, or the columns of
             a table, are matched to the names of the graph's nodes.
         """
-        with reading.unchanged_by_errors(self):
-            if self.graph is None:
-                raise ValueError(
-                    "graph must be a graph on the nodes; got None. Pass such as Graph.from_points(points, 10)."
-                )
-            given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
-            read = _read_labels(y, given)
-            classes, entries = _entries(read)
-            values: Array | None = None
-            if X is None:
-                reading.keep_features(self, None)
-                self.__dict__.pop("date_columns_", None)
-            else:
-                table = as_table(X, "X", allow_dates=True)
-                values = checked_inputs(self, table, reset=True)
-                wanted, what = (given.n_nodes, "node") if read.form.is_flat else (len(read.labels), "signal")
-                if len(values) != wanted:
-                    raise ValueError(
-                        f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y "
-                        "is one-dimensional, and signals where it is not."
-                    )
-                values = values[read.row_order(frame_index(table), "X")]
-            self._condition(given, read, classes, entries, values)
-        if not all(member.field.converged for member in self._mixture.members):
-            warnings.warn(
-                "the posterior of the latent fields did not settle: probabilities may be off by a few per cent. Labels "
-                "that contradict their neighbours are a usual reason.",
-                ConvergenceWarning,
-                stacklevel=2,
+        if self.graph is None:
+            raise ValueError(
+                "graph must be a graph on the nodes; got None. For example pass Graph.from_points(points, 10)."
             )
+        given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
+        read = _read_labels(y, given)
+        classes, entries = _entries(read)
+        self._condition(given, read, classes, entries, self._read_inputs(X, read))
         return self
+
+    @property
+    def _doubts(self) -> list[Warning]:
+        return doubts(self._mixture)
+
+    def _read_inputs(self, X: Any, read: _Labels) -> Array | None:
+        """Features of nodes or inputs of signals, checked, in the order of the labels."""
+        if X is None:
+            reading.keep_features(self, None)
+            self.__dict__.pop("date_columns_", None)
+            return None
+        table = as_table(X, "X", allow_dates=True)
+        values = checked_inputs(self, table, reset=True)
+        n_signals, n_nodes = read.labels.shape
+        wanted, what = (n_nodes, "node") if read.form.is_flat else (n_signals, "signal")
+        if len(values) != wanted:
+            raise ValueError(
+                f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y "
+                "is one-dimensional, and signals where it is not."
+            )
+        return values[read.row_order(frame_index(table), "X")]
 
     def _condition(
         self,
@@ -378,7 +377,7 @@ class _Labels:
 
     def place(self, row: int, node: int) -> str:
         """An entry in words."""
-        name = f"node {self.form.name_of(node)}"
+        name = f"node {self.form.node_name(node)!r}"
         return name if self.form.is_flat else f"signal {row}, {name}"
 
     def answer(self, probabilities: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
@@ -21,7 +21,7 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalFormat, matched_graph, read_values
-from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.model.spectra import decompose
 from spectralgp.series import Component
 from spectralgp.series.backtests import Backtest
@@ -164,6 +164,7 @@ class GraphGPForecaster(GraphEstimator):
 
     # ------------------------------------------------------------------------------------------------ fitting
 
+    @reading.fits
     def fit(self, Y: Any, X: Any = None) -> Self:
         """Learn from rows in time; the estimator is unchanged if an error is raised.
 
@@ -178,41 +179,53 @@ class GraphGPForecaster(GraphEstimator):
             Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
             matched to those of `Y` by time, and may be more; its columns are known by their names from here on.
         """
-        with reading.unchanged_by_errors(self):
-            self._check_parameters()
-            given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
-            timed = timed_rows(Y, "Y", names=None if given is None else given.names)
-            table = timed.table
-            values, _ = read_values(table, self, True)
-            is_flat = values.ndim == 1
-            values = values[:, None] if is_flat else values
-            if len(values) < FEWEST_STEPS:
-                raise ValueError(
-                    f"Y must have at least {FEWEST_STEPS} rows to learn from; got {len(values)}. Rows are times."
-                )
-            graph, names, columns = matched_graph(given, values.shape[1], frame_names(table))
-            graph = graph.require_whole("to forecast")
-            if graph.n_nodes > MOST_EXACT:
-                raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
-            layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
-            self._form = SignalFormat(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
-            self._time_column = timed.column
-            times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
-            order, clock = order_of(times, "Y"), clock_of(times)
-            reading.keep_features(self, None)
-            steps = clock.steps(times)
-            exogenous = self._exogenous(X, steps, clock, reset=True)
-            rows = SeriesRows(steps, self._form.to_graph(values), exogenous).part(order)
-            numbered = range(graph.n_nodes) if columns is None else columns.tolist()
-            notes = _notes(rows.values, [column if names is None else names[column] for column in numbered])
-            with progress_bar("fit", None, self.verbose > 0):
-                choices = {name: getattr(self, name) for name in CHOICES}
-                model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
-            self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
-            self._show(model)
-            self._past: tuple[SeriesRows, ...] | None = (rows,)
-            self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
+        self._check_parameters()
+        graph, clock, rows, order = self._read_training(Y, X)
+        notes, choices = _notes(rows.values, self._form), {name: getattr(self, name) for name in CHOICES}
+        with progress_bar("fit", None, self.verbose > 0):
+            model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
+        self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
+        self._show(model)
+        self._past: tuple[SeriesRows, ...] | None = (rows,)
+        self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
         return self
+
+    @property
+    def _doubts(self) -> list[Warning]:
+        copies = _copied_columns(joined(self._past or ()).values, self._form)
+        text = f"Y has copies: {copies}. Leave all but one out, or joint densities say little."
+        return [UserWarning(text)] if copies else []
+
+    def _read_training(self, Y: Any, X: Any) -> tuple[Graph, Clock, SeriesRows, Indices]:
+        """The graph, the clock, the rows of `fit` in time order, and that order; set the form of the data."""
+        given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
+        timed = timed_rows(Y, "Y", names=None if given is None else given.names)
+        values, _ = read_values(timed.table, self, True)
+        is_flat = values.ndim == 1
+        values = values[:, None] if is_flat else values
+        if len(values) < FEWEST_STEPS:
+            raise ValueError(
+                f"Y must have at least {FEWEST_STEPS} rows to learn from; got {len(values)}. Rows are times."
+            )
+        graph, names, columns = matched_graph(given, values.shape[1], frame_names(timed.table))
+        graph = graph.require_whole("to forecast")
+        if graph.n_nodes > MOST_EXACT:
+            raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
+        layout = (
+            timed.table.layout if isinstance(timed.table, Table) and timed.table.layout.library in WRITTEN else None
+        )
+        self._form = SignalFormat(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
+        self._time_column = timed.column
+        times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
+        order, clock = order_of(times, "Y"), clock_of(times)
+        reading.keep_features(self, None)
+        steps = clock.steps(times)
+        rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock, reset=True)).part(order)
+        empty = np.flatnonzero(~np.isfinite(rows.values).any(axis=0)).tolist()
+        if empty:
+            shown = some([self._form.node_name(node) for node in empty])
+            raise ValueError(f"Y must have a value in every column; got none in {shown}. Leave these nodes out.")
+        return graph, clock, rows, order
 
     def _check_parameters(self) -> None:
         for name in CHOICES:
@@ -720,30 +733,30 @@ def _pandas_index(labels: Any, clock: Clock) -> Any:
     return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
 
 
-def _notes(values: Array, names: Sequence[Hashable]) -> tuple[str, ...]:
-    """What is odd about rows, for the summary, and a warning where it makes densities meaningless."""
+def _notes(values: Array, form: SignalFormat) -> tuple[str, ...]:
+    """Notes about rows for the summary."""
     notes = []
-    seen = np.isfinite(values)
-    empty = ~seen.any(axis=1)
-    n_holes = int((~seen[~empty]).sum())
-    unseen = np.flatnonzero(~seen.any(axis=0)).tolist()
-    if unseen:
-        raise ValueError(
-            f"Y must have a value in every column; got none in {some([names[node] for node in unseen])}. Leave these "
-            "nodes out."
-        )
+    observed = np.isfinite(values)
+    empty = ~observed.any(axis=1)
+    n_missing = int((~observed[~empty]).sum())
     if empty.any():
         notes.append(f"{int(empty.sum())} rows without any value are skipped")
-    if n_holes:
-        notes.append(f"{n_holes} holes ({n_holes / seen.size:.1%}) were filled in by what the model makes of the rest")
+    if n_missing:
+        share = n_missing / observed.size
+        notes.append(f"{n_missing} missing values ({share:.1%}) were imputed from the rest")
+    copies = _copied_columns(values, form)
+    return (*notes, f"{copies}: joint densities say little") if copies else tuple(notes)
+
+
+def _copied_columns(values: Array, form: SignalFormat) -> str:
+    """Description of the first columns of rows that hold the same values; empty if there are none."""
     alike: dict[bytes, list[int]] = {}
     for node, column in enumerate(values.T):
         alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
     copied = [nodes for nodes in alike.values() if len(nodes) > 1]
-    if copied:
-        shown = some([names[node] for node in copied[0]])
-        n_copies = sum(len(nodes) - 1 for nodes in copied)
-        text = f"columns {shown} hold the same values ({n_copies} copies in all)"
-        notes.append(f"{text}: joint densities say little")
-        warnings.warn(f"Y has copies: {text}. Leave all but one out, or joint densities say little.", stacklevel=4)
-    return tuple(notes)
+    if not copied:
+        return ""
+    n_copies = sum(len(nodes) - 1 for nodes in copied)
+    return (
+        f"columns {some([form.node_name(node) for node in copied[0]])} hold the same values ({n_copies} copies in all)"
+    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,7 +25,9 @@ from spectralgp.model.likelihoods import (
     open_parameters,
     with_first_values,
 )
-from spectralgp.model.likelihoods.base import ValueCondition
+from spectralgp.model.likelihoods.base import AuxiliaryData, ValueCondition
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 INTERCEPT = "intercept"
 UNNAMED = "covariate "  # and a number: a column of an array
@@ -38,24 +43,32 @@ KNOWN_NOISE = ValueCondition(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class AuxiliaryData:
-    """What a user passes beside signals; None where nothing is."""
+def takes_auxiliary_data(method: Method) -> Method:
+    """Show the arguments of `AuxiliaryData` in the signature of a method that takes them as ``**given``.
 
-    exposure: Any = None
-    trials: Any = None
-    noise_variance: Any = None
-    weights: Any = None
-    covariates: Any = None
+    The method is passed those that are not None. Other names are refused.
+    """
+    signature, auxiliary = inspect.signature(method), AuxiliaryData.__annotations__
+    own = list(signature.parameters.values())[:-1]
+    shown = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in auxiliary]
+    signature = signature.replace(parameters=[*own, *shown])
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        """What stands beside each value, by the name of its argument."""
-        return {name: one for name, one in vars(self).items() if name != "covariates" and one is not None}
+    @wraps(method)
+    def checked(*positional: Any, **named: Any) -> Any:
+        for name in named.keys() - signature.parameters.keys():
+            close = get_close_matches(name, signature.parameters, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}.{hint}")
+        stated = {name: one for name, one in named.items() if name not in auxiliary or one is not None}
+        return method(*positional, **stated)
 
-    def __bool__(self) -> bool:
-        """Whether anything was given."""
-        return bool(self.stated) or self.covariates is not None
+    vars(checked)["__signature__"] = signature
+    return cast(Method, checked)
+
+
+def beside_values(given: AuxiliaryData) -> dict[str, Any]:
+    """Arguments with a number per value."""
+    return {name: one for name, one in given.items() if name != "covariates"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +105,7 @@ class Coefficients:
 
 @dataclass(frozen=True, eq=False)
 class ObservationSettings:
-    """What was said of how values are observed, in the graph's order of the nodes and for the rows that are kept."""
+    """Model of how training values are observed, in the graph's order of the nodes and for the rows that are kept."""
 
     observed_by: ObservationModel
     noise_variance: float | None  # white part of the latent signals, where it is not learnt
@@ -132,7 +145,7 @@ def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData)
     None where they are the signals with their noise; where all that was given is the variance of that noise, and one
     number for all values, it is that number alone.
     """
-    stated, covariates = given.stated, given.covariates
+    stated, covariates = beside_values(given), given.get("covariates")
     if not stated and covariates is None and estimator.likelihood == "gaussian":
         return None
     form, n_nodes = training.form, training.values.shape[1]
@@ -215,8 +228,8 @@ def training_rows(model: Any, features: Any, signals: Array, given: AuxiliaryDat
     own = new_observed_by(model, given, alignment, asked=False) if given and known.size else None
     if own is not None:
         trained, seen = first.observed_by.some(rows[known]), np.isfinite(signals[known])
-        same = (np.isclose(own.beside[known], trained.beside) | ~seen) if given.stated else np.ones_like(seen)
-        if given.covariates is not None:
+        same = (np.isclose(own.beside[known], trained.beside) | ~seen) if beside_values(given) else np.ones_like(seen)
+        if "covariates" in given:
             same &= np.all(np.isclose(own.columns[:, known], trained.columns), axis=0)
         rows[known[~same.all(axis=1)]] = -1
     return rows
@@ -245,7 +258,7 @@ def new_observed_by(
     argument : str
         Name of the values in messages.
     """
-    shape, stated = (alignment.n_rows, alignment.n_nodes), given.stated
+    shape, stated = (alignment.n_rows, alignment.n_nodes), beside_values(given)
     if not model._is_latent:
         if given:
             raise ValueError(
@@ -286,9 +299,9 @@ def new_observed_by(
         beside = np.where(wanted | (beside > 0), beside, 1.0)
         beside = 1 / beside if takes == "weights" else beside
     own_names = tuple(name for name in model._effects if name != INTERCEPT)
-    found, columns = covariate_columns(given.covariates, alignment)
+    found, columns = covariate_columns(given.get("covariates"), alignment)
     stays = np.all(own.columns == own.columns[:, :1])
-    if given.covariates is None and stays:
+    if "covariates" not in given and stays:
         return ObservationModel(likelihood, beside, np.repeat(own.columns[:, :1], shape[0], axis=1))
     if len(found) == len(own_names) and all(name.startswith(UNNAMED) for name in found):  # arrays go by position
         found = own_names
@@ -329,5 +342,5 @@ def _check_entries(
             got, given_row = (values if is_of_values else beside)[row, node], row if rows is None else rows[row]
             raise ValueError(
                 f"{argument if is_of_values else one.argument} must {one.condition}; got {got:g} at row {given_row}, "
-                f"column {alignment.form.name_of(node)} ({int(wrong.sum())} such in all). {one.remedy}"
+                f"column {alignment.form.node_name(node)!r} ({int(wrong.sum())} such in all). {one.remedy}"
             )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from functools import wraps
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from spectralgp._basics.arrays import on_host, take
+from spectralgp._basics.arrays import few_threads, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_of, without_mask
 from spectralgp._basics.tables import (
     LIBRARIES,
@@ -55,6 +57,8 @@ from spectralgp.model.kernels import (
 from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes
 SPARSE = 50  # nodes for each of the neighbours that a node has on average: fewer visits than such a product takes
@@ -89,10 +93,10 @@ class SignalFormat:
             return [f"node {node}" for node in range(n_nodes)]
         return [str(self.names[column]) for column in (range(n_nodes) if self.columns is None else self.columns)]
 
-    def name_of(self, node: int) -> str:
-        """A node of the graph as messages have it: by its name, or the number of its column."""
+    def node_name(self, node: int) -> Hashable:
+        """Name of a node of the graph, or the number of its column where it has none."""
         column = node if self.columns is None else int(self.columns[node])
-        return str(column) if self.names is None else repr(self.names[column])
+        return column if self.names is None else self.names[column]
 
     def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
         """The form with more rows after those that there are; `index` has their labels, if any."""
@@ -188,15 +192,22 @@ class SignalFormat:
         return values if layout is None else to_table(values, layout, names, labels)
 
 
-@contextmanager
-def unchanged_by_errors(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where an error is raised."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__ = before
-        raise
+def fits(method: Method) -> Method:
+    """Leave an estimator unchanged where its `fit` raises an error, and warn of the doubts about its answer."""
+
+    @wraps(method)
+    def fit(estimator: Any, *data: Any, **named: Any) -> Any:
+        before = dict(estimator.__dict__)
+        try:
+            method(estimator, *data, **named)
+            for doubt in estimator._doubts:
+                warnings.warn(doubt, stacklevel=2)
+        except BaseException:
+            estimator.__dict__ = before
+            raise
+        return estimator
+
+    return cast(Method, fit)
 
 
 class GraphEstimator(BaseEstimator):
@@ -256,13 +267,32 @@ class TrainingData:
     known_noise: float | None = None  # variance of the noise, where it was given with the data
     index: Any = None  # labels of all rows of Y, or of X where Y has none
 
+    @contextmanager
+    def resources(self) -> Iterator[None]:
+        """Use few threads while learning; where memory is short, say how much learning takes."""
+        try:
+            with few_threads(max(self.values.shape)):  # once: threads that are let go wait for work a while
+                yield
+        except MemoryError as error:
+            n_signals, n_nodes = self.values.shape
+            needed, of, remedy = self.spectrum.memory(n_signals, n_nodes, precision_of(self.values).itemsize)
+            message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
+            raise MemoryError(message) from error
+
+    def form_given(self, rows: Indices | None) -> SignalFormat:
+        """Form of the data where a model is conditioned on some of the rows; on all that are kept if None."""
+        if rows is None:
+            return self.form
+        kept = self.form.kept
+        return replace(self.form, kept=kept & np.isin(np.cumsum(kept) - 1, rows))
+
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read what `fit` is given, and check everything that can be wrong with it."""
     stacking, kernels = _checked_parameters(estimator, solver)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
-    layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
+    layout = layout_of(Y)
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
@@ -324,6 +354,11 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         kernel = without_amplitude(kernel)  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
     return TrainingData(*read, index=labels_of(Y, X))
+
+
+def layout_of(given: Any) -> TableKind | None:
+    """Kind of a table that answers can be written as; None for arrays."""
+    return given.layout if isinstance(given, Table) and given.layout.library in WRITTEN else None
 
 
 def labels_of(*tables: Any) -> Any:

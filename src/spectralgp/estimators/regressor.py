@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, cast
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -28,9 +26,8 @@ from spectralgp._basics.tables import check_same_order, frame_index, frame_names
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.alignment import Alignment
-from spectralgp.estimators.observing import AuxiliaryData
+from spectralgp.estimators.observing import takes_auxiliary_data
 from spectralgp.graphs import GraphBase, as_graph
-from spectralgp.graphs.operators import precision_of
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
 from spectralgp.learning.fitting import Shown, fit_models
@@ -49,7 +46,7 @@ from spectralgp.model.kernels import (
     signal_of,
 )
 from spectralgp.model.likelihoods import Likelihood
-from spectralgp.model.likelihoods.base import BESIDE
+from spectralgp.model.likelihoods.base import AuxiliaryData
 from spectralgp.model.spectra import SpectrumSettings, release_passes
 
 if TYPE_CHECKING:
@@ -217,9 +214,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.likelihood = likelihood
 
     # what stands beside signals goes with them through scikit-learn's metadata routing, unless it is told otherwise
-    __metadata_request__fit: ClassVar = dict.fromkeys(BESIDE, True)
-    __metadata_request__predict: ClassVar = dict.fromkeys(BESIDE, True)
-    __metadata_request__score: ClassVar = dict.fromkeys(BESIDE, True)
+    __metadata_request__fit: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
+    __metadata_request__predict: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
+    __metadata_request__score: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree.
@@ -254,16 +251,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     # ------------------------------------------------------------------------------------------------ fitting
 
+    @reading.fits
+    @takes_auxiliary_data
     def fit(
         self,
         X: Any,
         Y: Any,
-        *,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Self:
         """Learn all hyperparameters and condition on the signals; the estimator is unchanged if an error is raised.
 
@@ -299,51 +293,33 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         whichever predicts 200 others better. Signals with holes are treated alike, but that all of them are conditioned
         on, and that likelihoods are those of the 1,000. `summary` says what was done.
         """
-        with reading.unchanged_by_errors(self):
-            solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
-            training, names = reading.read_training(self, solver, X, Y), tuple[str, ...]()
-            given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
-            try:
-                with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
-                    observing = observers.read_observing(self, training, given)
-                    if isinstance(observing, observers.ObservationSettings):
-                        names, learnt = observing.names, self._learn_latent(training, observing, solver, generator)
-                    else:
-                        learnt = self._learn(replace(training, known_noise=observing), solver, generator)
-            except MemoryError as error:
-                n_signals, n_nodes = training.values.shape
-                item_size = precision_of(training.values).itemsize
-                needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, item_size)
-                message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
-                raise MemoryError(message) from error
-            n_empty = int(np.count_nonzero(~training.form.kept))
-            if n_empty:
-                note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
-                noted = [replace(fit, method=fit.method + note) for fit in learnt.raw_fits]
-                learnt = replace(learnt, raw_fits=tuple(noted))
-            self.input_recipe_: InputRecipe | None = None
-            form = training.form
-            if learnt.conditioned_on is not None:
-                form = replace(form, kept=form.kept & np.isin(np.cumsum(form.kept) - 1, learnt.conditioned_on))
-            self._effects = names
-            self._show(learnt, learnt.fits, form)
-            self.log_marginal_likelihood_ = learnt.log_likelihood
-            # without a prior the bound is a choice of the user's, and met as often as not
-            if self.prior is not None and learnt.weights @ [fit.is_noise_at_bound for fit in self.fits_] > 0.5:
-                warnings.warn(
-                    "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too "
-                    "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
-                    stacklevel=2,
-                )
-            failed = [fit for fit in self.fits_ if not fit.converged]
-            if failed:
-                warnings.warn(
-                    f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
-                    "certificate says how far it is from a maximum.",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
+        training = reading.read_training(self, as_solver(self.solver), X, Y)
+        learnt = self._learnt(training, given)
+        self._show(learnt, learnt.fits, training.form_given(learnt.conditioned_on))
+        self.input_recipe_: InputRecipe | None = None
+        self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
+
+    def _learnt(self, training: reading.TrainingData, given: AuxiliaryData) -> FittedModels:
+        """Learn models of signals or, with a likelihood, of latent signals; set names of fixed effects."""
+        solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
+        with training.resources():
+            observing = observers.read_observing(self, training, given)
+            self._effects: tuple[str, ...] = ()
+            if isinstance(observing, observers.ObservationSettings):
+                self._effects = observing.names
+                learnt = self._learn_latent(training, observing, solver, generator)
+            else:
+                learnt = self._learn(replace(training, known_noise=observing), solver, generator)
+        n_empty = int(np.count_nonzero(~training.form.kept))
+        if not n_empty:
+            return learnt
+        note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
+        return replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
+
+    @property
+    def _doubts(self) -> list[Warning]:
+        return answers.doubts(self.learnt_)
 
     def _learn_latent(
         self,
@@ -442,6 +418,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     # ---------------------------------------------------------------------------------------------- prediction
 
+    @takes_auxiliary_data
     def predict(
         self,
         X: Any,
@@ -453,11 +430,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return_quantiles: Sequence[float] = (),
         *,
         observed_exposure: Any = None,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Any:
         """Predict signals at new inputs.
 
@@ -515,7 +488,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         check_is_fitted(self)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         has_noise = bool(include_noise or len(return_quantiles))
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=has_noise)
         names, chosen, labels = form.names, None, frame_index(X)
@@ -573,10 +545,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
-            observers.new_observed_by(self, AuxiliaryData(exposure=observed_exposure), alignment)  # which refuses any
+            if observed_exposure is not None:
+                observers.new_observed_by(self, {"exposure": observed_exposure}, alignment)  # which refuses it
             return prediction.given(known)
         takes = observed_by.likelihood.beside or "exposure"  # which a likelihood without either refuses
-        own = replace(given, **{takes: observed_exposure})  # of the values observed, not of the answer
+        # of the values observed, not of the answer
+        own: Any = {name: one for name, one in (given | {takes: observed_exposure}).items() if one is not None}
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
             return cast(PredictiveDistribution, self.posterior_.filled(rows)).seen_with(observed_by)
@@ -618,6 +592,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         inputs, values = self._new_inputs(X, as_given=True), self._form.in_graph(signals)
         return inputs, Y, values, self._alignment(len(values), Y, X)
 
+    @takes_auxiliary_data
     def sample_y(
         self,
         X: Any,
@@ -627,35 +602,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         observed: Any = None,
         *,
         observed_exposure: Any = None,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Any:
         """Draw signals, jointly over inputs and nodes: shape (n_inputs, n_nodes, n_samples), as in scikit-learn.
 
         `X`, `include_noise`, `observed` and all else are those of `predict`. With a likelihood, draws without noise
         are rates or probabilities, those with noise counts or classes.
         """
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=include_noise)
         draws = prediction.sample(n_samples, as_generator(random_state), include_noise)
         stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
         return stacked[:, 0, :] if self._form.is_flat else stacked
 
+    @takes_auxiliary_data
     def log_predictive_density(
         self,
         X: Any,
         Y: Any,
         joint: bool = True,
         observed: Any = None,
-        *,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Any:
         """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
@@ -666,22 +632,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         check_is_fitted(self)
         X, Y, signals = self._paired(X, Y)
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
-        own = None if observed is None else given.exposure if given.trials is None else given.trials
+        own = None if observed is None else given.get("trials", given.get("exposure"))
         prediction = self._prediction(X, given, observed, own, Y, values=signals, asked=False)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
+    @takes_auxiliary_data
     def score(
         self,
         X: Any,
         y: Any,
         sample_weight: Any = None,
-        *,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
@@ -690,7 +651,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         check_is_fitted(self)
         X, y, signals = self._paired(X, y)
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         mean = self._form.to_user(self._prediction(X, given, Y=y, values=signals, asked=False).mean)
         if sample_weight is not None:
             sample_weight = self._alignment(len(signals), y, X).rows(sample_weight, "sample_weight")
@@ -826,16 +786,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     # ------------------------------------------------------------------------------- filling in, and other data
 
+    @takes_auxiliary_data
     def impute(
         self,
         X: Any,
         Y: Any,
-        *,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> tuple[Any, Any]:
         """Fill in what was not observed.
 
@@ -862,7 +818,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
         features, table, signals, alignment = self._signals_at(X, Y)
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         rows, observed_by = self._among_new(features, signals, given, alignment, impute=True)
         values, variances = answers.filled_in(self.posterior_, features, signals, rows, observed_by)
         return self._like(values, table), self._like(np.sqrt(variances), table)
@@ -893,16 +848,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         features, _, signals, _ = self._signals_at(X, Y)
         return answers.among_training(self.posterior_.parts[0][1], features, signals) >= 0
 
+    @takes_auxiliary_data
     def condition_on(
         self,
         X: Any,
         Y: Any,
-        *,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
@@ -918,7 +869,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         features = self.fits_[0].model.input_kernel.form.some(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        given = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
         observed_by = observers.new_observed_by(self, given, alignment, values, asked=False)
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self.learnt_, features, signals[kept], observed_by)
@@ -955,6 +905,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     # ------------------------------------------------------------------------------------------ reports and files
 
+    @takes_auxiliary_data
     def report(
         self,
         path: str | PathLike[str],
@@ -963,11 +914,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         *,
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        weights: Any = None,
-        covariates: Any = None,
+        **given: Unpack[AuxiliaryData],
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
@@ -1010,17 +957,16 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
             inputs, Y, observed, alignment = self._signals_at(X, Y)
-            beside = AuxiliaryData(exposure, trials, noise_variance, weights, covariates)
-            rows, observed_by = self._among_new(inputs, observed, beside, alignment)
-            is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
+            rows, observed_by = self._among_new(inputs, observed, given, alignment)
+            is_new, given_labels = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
                 new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
                 at = self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
-                held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)
+                held_out = NewSignals(given_labels[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
-                known = dict(zip(rows.tolist(), given.tolist(), strict=True))
+                known = dict(zip(rows.tolist(), given_labels.tolist(), strict=True))
                 labels = tuple(known.get(row, label) for row, label in enumerate(labels))
         columns = reading.columns_of_nodes(self, form, n_nodes)
         without = partial(answers.without_entries, self.learnt_)

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
@@ -170,3 +171,11 @@ def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
     best = minimize_scalar(cost, bounds=(-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE), method="bounded")
     temperature = float(np.exp(best.x))
     return ClassMixture(tuple(members), weights, temperature, sharpened(left_out, temperature))
+
+
+def doubts(mixture: ClassMixture) -> list[Warning]:
+    """Warnings about a learnt mixture: latent fields whose posterior did not converge."""
+    if all(member.field.converged for member in mixture.members):
+        return []
+    text = "the posterior of the latent fields did not converge: probabilities may be off by a few per cent. Labels"
+    return [ConvergenceWarning(f"{text} that contradict their neighbours are a usual reason.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -14,11 +14,20 @@ from spectralgp._basics.checks import Array, Mask, as_positive
 
 POINTS, DENSITY_POINTS = 20, 40  # of Gauss-Hermite quadratures of expectations, and of densities and distributions
 
-BESIDE = ("exposure", "trials", "noise_variance", "weights", "covariates")  # arguments of methods, beside values
 Terms = tuple[Array, Array, Array]
 """Log densities, slopes and curvatures, one per entry."""
 Ranges = dict[str, tuple[float, float, float]]
 """Lowest, first and highest value of each parameter; in units of latent signals, where it has units."""
+
+
+class AuxiliaryData(TypedDict, total=False):
+    """Arguments beside the values of signals, as `GraphGPRegressor.fit` documents them."""
+
+    exposure: Any
+    trials: Any
+    noise_variance: Any
+    weights: Any
+    covariates: Any
 
 
 def _rule(n_points: int) -> tuple[Array, Array]:
