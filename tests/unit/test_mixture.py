@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF
@@ -15,10 +14,10 @@ import oracle
 from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor
 from spectralgp.estimators.answers import filter_shape
-from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
+from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out
 from spectralgp.model.fields.field import MixtureField
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
-from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
+from tolerances import FORMULA, STANDARD_ERRORS
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.uniform(-2, 2, (6, 2))
@@ -37,73 +36,6 @@ def mixture():
         for kernel, length, noise in zip(KERNELS, lengths, noises, strict=True)
     ]
     return Mixture(WEIGHTS, tuple(condition(prior, INPUTS, SIGNALS) for prior in priors))
-
-
-# Weights
-
-
-def log_score(weights, log_densities):
-    highest = log_densities.max(axis=1, keepdims=True)
-    return float(np.sum(np.log(np.exp(log_densities - highest) @ weights) + highest[:, 0]))
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("spread", [0.5, 5.0, 500.0])
-def test_weights_are_the_optimum_on_the_simplex(seed, spread):
-    rng = np.random.default_rng(seed)
-    log_densities = spread * rng.standard_normal((12, 5)) - 300
-    weights = stacking_weights(log_densities)
-    assert np.all(weights >= 0)
-    assert weights.sum() == pytest.approx(1, abs=1e-12)
-    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    result = minimize(
-        lambda w: -np.sum(np.log(scaled @ w + 1e-300)),
-        np.full(5, 0.2),
-        jac=lambda w: -np.sum(scaled / (scaled @ w + 1e-300)[:, None], axis=0),
-        method="SLSQP",
-        bounds=[(0, 1)] * 5,
-        constraints=[{"type": "eq", "fun": lambda w: np.sum(w) - 1, "jac": lambda w: np.ones(5)}],
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    assert log_score(weights, log_densities) >= log_score(np.maximum(result.x, 0), log_densities) - OPTIMUM
-    # conditions of optimality: the mean ratio is one where a weight is, and no more elsewhere
-    ratios = np.mean(scaled / (scaled @ weights)[:, None], axis=0)
-    assert np.max(ratios) < 1 + 1e-4
-
-
-def test_equal_models_share_the_weight():
-    np.testing.assert_allclose(stacking_weights(np.full((4, 2), -7.0)), [0.5, 0.5])
-
-
-def test_weights_ignore_what_all_models_have_in_common():
-    log_densities = np.random.default_rng(1).standard_normal((8, 3))
-    shifted = log_densities + np.linspace(-1000, 1000, 8)[:, None]
-    np.testing.assert_allclose(stacking_weights(shifted), stacking_weights(log_densities), atol=1e-8)
-
-
-def test_values_count_beside_signals():
-    """As much as signals do, or by a weight of their own: as so many rows would."""
-    rng = np.random.default_rng(2)
-    signals, values = rng.standard_normal((5, 3)), 2 * rng.standard_normal((5, 4, 3))
-    rows = values.reshape(20, 3)
-    np.testing.assert_allclose(stacking_weights(signals, values), stacking_weights(np.vstack([signals, rows])))
-    thrice = stacking_weights(signals, values, value_weight=3.0)
-    np.testing.assert_allclose(thrice, stacking_weights(np.vstack([signals, rows, rows, rows])), atol=1e-8)
-    assert np.max(np.abs(thrice - stacking_weights(signals, values))) > 0.01
-
-
-def test_weights_that_are_negligible_are_none():
-    """Three models share each signal alike; with the first two as likely as e to one they get 0.5, 0.3 and 0.2."""
-    log_densities = np.log([[0.9, 0.05, 0.05]] * 5 + [[0.05, 0.9, 0.05]] * 3 + [[0.05, 0.05, 0.9]] * 2)
-    weights = stacking_weights(log_densities)
-    assert np.all(weights > 0.1)
-    kept = stacking_weights(log_densities, negligible=float(weights[1]) - 1e-6)
-    np.testing.assert_allclose(kept, [*(weights[:2] / weights[:2].sum()), 0.0])
-    assert stacking_weights(log_densities, negligible=0.9).tolist() == [1.0, 0.0, 0.0]  # the largest is kept always
-
-
-def test_one_model_has_all_the_weight():
-    assert stacking_weights(np.array([[-1.0], [-2.0]])).tolist() == [1.0]
 
 
 # Prediction

@@ -24,8 +24,8 @@ from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import MOST_MEMBERS, Conditioning, conditioning, of_all_signals
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
-from spectralgp.model.fields import GraphGP, Mixture, Posterior, stacking_weights
+from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps, weights_by_error
+from spectralgp.model.fields import GraphGP, Mixture, Posterior
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_FILLING = 3  # the same where signals have holes, which each member completes
@@ -255,8 +255,8 @@ def _weights_between(
         found = [judge.values(candidates[one]) for one in group[part > 0]]
         observed.append(found[0][0])
         laws.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
-    share = share_by_crps(observed[0], *laws)
-    return _of_use(np.where(has_slopes, share, 1 - share) * weights, most)
+    shares = weights_by_crps(observed[0], laws)
+    return _of_use(shares[has_slopes.astype(int)] * weights, most)
 
 
 def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
@@ -269,15 +269,8 @@ def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice
     if held_out.errors is not None and any(one.is_tuned for one in candidates):
         n_values = held_out.value_weight * held_out.errors[..., 0].size
         return _of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
-    weights = stacking_weights(
-        held_out.log_densities,
-        held_out.value_log_densities,
-        n_iterations=1_000,
-        tolerance=1e-6,
-        negligible=SMALLEST_SHARE,
-        value_weight=held_out.value_weight,
-        worth=held_out.worth,
-    )
+    prior = 0.0 if held_out.worth is None else 1.0
+    weights = stacking_weights(*held_out.observations, prior, n_steps=1_000, tolerance=1e-6, negligible=SMALLEST_SHARE)
     return _of_use(weights, most)
 
 

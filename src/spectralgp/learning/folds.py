@@ -109,14 +109,21 @@ class FoldScores:
         return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
 
     @property
+    def observations(self) -> tuple[Array, Array]:
+        """Log densities of signals and of their values, one row each, and how much each row counts."""
+        rows = self.log_densities
+        counts = np.ones(len(rows)) if self.worth is None else self.worth
+        if self.value_log_densities is not None:
+            values = self.value_log_densities.reshape(-1, rows.shape[1])
+            rows, counts = np.vstack([rows, values]), np.append(counts, np.full(len(values), self.value_weight))
+        return rows, counts
+
+    @property
     def scores(self) -> Array:
-        """Log densities of signals plus those of their values, summed: one number per candidate."""
-        scores: Array = self.log_densities.sum(axis=0) if self.worth is None else self.worth @ self.log_densities
-        if self.of_signals is not None:
-            scores = scores + self.of_signals.scores
-        if self.value_log_densities is None:
-            return scores
-        return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
+        """Sum of the log densities, one number per candidate."""
+        rows, counts = self.observations
+        scores: Array = counts @ rows
+        return scores if self.of_signals is None else scores + self.of_signals.scores
 
     def of(self, chosen: Indices) -> FoldScores:
         """Those of some of the candidates."""

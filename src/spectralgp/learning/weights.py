@@ -1,81 +1,162 @@
-"""Weights of models compared on what was held out: by squared error too, and where densities do not compare."""
+"""Weights of models: the point of a simplex with the best score, and the scores that models are compared by."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
 
-MOST_STEPS, WEIGHT_TOLERANCE = 2_000, 1e-6  # towards the best weights
+Score = Callable[[Array], tuple[float, Array]]  # of weights: a value that is to be large, and its gradient
+
+NEGLIGIBLE_WEIGHT = 1e-6  # of a model in a mixture
+ROUNDING = 1e-12
+
+
+def simplex_weights(
+    score: Score, n_models: int, *, n_steps: int = 2_000, tolerance: float = 1e-8, growth: float = 1.5
+) -> Array:
+    """Return the weights, non-negative and of sum one, that maximise a concave score.
+
+    Steps ``w_k <- w_k (1 + s (g_k - w^T g))`` along the gradient ``g`` start from equal weights and stay on the
+    simplex. A step that does not raise the score is halved, and the next one is longer by `growth`. It ends where no
+    weight changes by more than `tolerance`. The score should be a mean over observations, so that ``s = 1`` is a step
+    of its size; of a mean log score that step is expectation maximisation, which needs no `growth`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> target = np.array([0.7, 0.3, 0.0])
+    >>> simplex_weights(lambda weights: (-np.sum((weights - target) ** 2), 2 * (target - weights)), 3).round(3).tolist()
+    [0.7, 0.3, 0.0]
+    """
+    weights, step = np.full(n_models, 1 / n_models), 1.0
+    best, slope = score(weights)
+    for _ in range(n_steps):
+        factors = 1 + step * (slope - weights @ slope)
+        moved = weights * np.maximum(factors, 0.0)
+        moved /= moved.sum()
+        change = np.max(np.abs(moved - weights))
+        with np.errstate(all="ignore"):  # a step too far may leave an observation without a density
+            value, gradient = score(moved)
+        if np.min(factors) >= -ROUNDING and value >= best - ROUNDING * abs(best):
+            weights, best, slope, step = moved, value, gradient, growth * step
+        else:
+            step /= 2
+        if change < tolerance:
+            break
+    return weights
+
+
+def stacking_weights(
+    log_densities: Array,
+    counts: Array | None = None,
+    prior: float = 0.0,
+    *,
+    n_steps: int = 10_000,
+    tolerance: float = 1e-10,
+    negligible: float = NEGLIGIBLE_WEIGHT,
+) -> Array:
+    """Weights of a mixture that maximise the held-out log score ``sum_n c_n log sum_k w_k p_nk``.
+
+    Parameters
+    ----------
+    log_densities : array of shape (n_observations, n_models)
+        Log densities of held-out observations: signals, values or both.
+    counts : array of shape (n_observations,), optional
+        How much each observation counts; one unless given.
+    prior : float, default=0
+        Number of observations that equal weights count as: a Dirichlet prior, equation (30b).
+    n_steps, tolerance : int, float
+        As in `simplex_weights`.
+    negligible : float, default=1e-6
+        Weight below which a model gets none; the largest weight stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stacking_weights(np.log([[0.9, 0.1], [0.8, 0.2]])).round(3).tolist()
+    [1.0, 0.0]
+    """
+    counts = np.ones(len(log_densities)) if counts is None else counts
+    score = log_score(log_densities, counts, prior, float(counts.sum()) + prior)
+    weights = simplex_weights(score, log_densities.shape[1], n_steps=n_steps, tolerance=tolerance, growth=1.0)
+    kept = np.where(weights >= min(negligible, float(np.max(weights))), weights, 0.0)
+    return kept / kept.sum()
+
+
+def log_score(log_densities: Array, counts: Array, prior: float, total: float) -> Score:
+    """Log score of mixtures, with equal weights counted `prior` times, over a total."""
+    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    shares, equal = counts / total, prior / total / log_densities.shape[1]
+
+    def score(weights: Array) -> tuple[float, Array]:
+        mixed = scaled @ weights
+        value, gradient = shares @ np.log(mixed), (shares / mixed) @ scaled
+        if equal:
+            value, gradient = value + equal * np.sum(np.log(weights)), gradient + equal / weights
+        return float(value), gradient
+
+    return score
+
+
+def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Array:
+    """Weights of a mixture that maximise ``sum_n log sum_k w_k p_nk - (n_values / 2) log mean (sum_k w_k e_k)^2``.
+
+    Densities of held-out signals, shape (n_signals, n_models), score the mixture's distribution; the squared error of
+    its mean, from the models' errors of shape (..., n_models), scores the mean. Densities of single values would reward
+    the means of the signals that vary least.
+    """
+    n_signals = len(log_densities)
+    of_densities = log_score(log_densities, np.ones(n_signals), 0.0, n_signals + n_values)
+    flat = errors.reshape(-1, errors.shape[-1])
+    products, share = flat.T @ flat / len(flat), n_values / (n_signals + n_values)
+
+    def score(weights: Array) -> tuple[float, Array]:
+        value, gradient = of_densities(weights)
+        crossed = products @ weights
+        square = float(weights @ crossed)
+        return value - 0.5 * share * float(np.log(square)), gradient - share * crossed / square
+
+    return simplex_weights(score, errors.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Laws of single values as points with weights, in the units of the user."""
+    """Distributions of single values as points with weights, in the units of the user."""
 
     points: Array  # shape (n_values, n_points)
     weights: Array  # of the points, the same for all values; they add up to one
 
     @classmethod
     def mixed(cls, weights: Array, parts: list[Array]) -> Quantiles:
-        """The mixture of several laws, each of equally likely points of shape (n_values, n_points)."""
+        """Mixture of several distributions, each of equally likely points of shape (n_values, n_points)."""
         shares = [np.full(part.shape[1], weight / part.shape[1]) for weight, part in zip(weights, parts, strict=True)]
         return cls(np.concatenate(parts, axis=1), np.concatenate(shares))
 
-
-def share_by_crps(observed: Array, first: Quantiles, second: Quantiles) -> float:
-    """The share of the second law in a mixture of two that has the least mean CRPS of values that were observed.
-
-    Equation (19c): in its energy form the score is a quadratic function of the share.
-    """
-    of_first, of_second = (np.mean(np.abs(one.points - observed[:, None]) @ one.weights) for one in (first, second))
-    points = np.concatenate([first.points, second.points], axis=1)
-    order = np.argsort(points, axis=1)
-    gaps = np.diff(np.take_along_axis(points, order, axis=1), axis=1)
-    is_first = np.arange(points.shape[1]) < first.weights.size
-    both = np.concatenate([first.weights, second.weights])
-    below = [np.cumsum((both * is_one)[order], axis=1)[:, :-1] for is_one in (is_first, ~is_first)]
-
-    def apart(one: Array, other: Array) -> float:
+    def distance(self, other: Quantiles) -> float:
         """Mean distance of two independent values, from the probabilities of being below each point."""
-        return float(np.mean(np.sum(gaps * (one * (1 - other) + other * (1 - one)), axis=1)))
+        points = np.concatenate([self.points, other.points], axis=1)
+        order, is_own = np.argsort(points, axis=1), np.arange(points.shape[1]) < self.weights.size
+        gaps = np.diff(np.take_along_axis(points, order, axis=1), axis=1)
+        both = np.concatenate([self.weights, other.weights])
+        first, second = (np.cumsum((both * mine)[order], axis=1)[:, :-1] for mine in (is_own, ~is_own))
+        return float(np.mean(np.sum(gaps * (first * (1 - second) + second * (1 - first)), axis=1)))
 
-    within_first, across, within_second = apart(below[0], below[0]), apart(*below), apart(below[1], below[1])
-    curvature = 2 * across - within_first - within_second  # the energy distance of the two
-    if curvature <= 0:
-        return 0.0
-    return float(np.clip((of_first - of_second - within_first + across) / curvature, 0.0, 1.0))
 
+def weights_by_crps(observed: Array, distributions: Sequence[Quantiles]) -> Array:
+    """Weights of a mixture of distributions with the least mean CRPS of the observed values.
 
-def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Array:
-    """Weights of a mixture that maximise ``sum_n log sum_k w_k p_nk - (n_values / 2) log mean (sum_k w_k e_k)^2``.
-
-    Densities of signals held out, shape (n_signals, n_models), say how good the mixture's law is, and the squared error
-    of its mean, from those of the models' values, shape (..., n_models), how good its mean is. Densities of single
-    values would reward the means of the signals that vary least. By exponentiated gradients from equal weights.
+    Equation (19c): in its energy form the score is a quadratic function of the weights.
     """
-    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    flat = errors.reshape(-1, errors.shape[-1])
-    products = flat.T @ flat / len(flat)
-    weights, step = np.full(errors.shape[-1], 1 / errors.shape[-1]), 1 / (len(scaled) + n_values)
+    errors = np.array([np.mean(np.abs(one.points - observed[:, None]) @ one.weights) for one in distributions])
+    distances = np.array([[one.distance(other) for other in distributions] for one in distributions])
+    unit = float(np.mean(errors)) or 1.0
 
-    def score(weights: Array) -> float:
-        return float(np.sum(np.log(scaled @ weights)) - 0.5 * n_values * np.log(weights @ products @ weights))
+    def score(weights: Array) -> tuple[float, Array]:
+        between = distances @ weights
+        return float(weights @ (0.5 * between - errors)) / unit, (between - errors) / unit
 
-    best = score(weights)
-    for _ in range(MOST_STEPS):
-        crossed = products @ weights
-        slope = (1 / (scaled @ weights)) @ scaled - n_values * crossed / (weights @ crossed)
-        moved = weights * np.exp(np.maximum(step * (slope - slope.max()), -50.0))
-        moved /= moved.sum()
-        found = score(moved)
-        if found < best:
-            step /= 2
-            continue
-        change = float(np.max(np.abs(moved - weights)))
-        weights, best, step = moved, found, 1.5 * step
-        if change < WEIGHT_TOLERANCE:
-            break
-    return weights
+    return simplex_weights(score, len(errors))

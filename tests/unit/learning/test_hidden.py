@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
@@ -19,7 +18,6 @@ from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fitting import MOST_FILLING
 from spectralgp.learning.hidden import HiddenEntries, hidden_like_holes
-from spectralgp.model.fields import stacking_weights
 from spectralgp.model.kernels import StandardisedKernel, WithResidual
 from spectralgp.model.signals import read_signals
 from tolerances import MASKED
@@ -215,22 +213,6 @@ def test_candidates_are_learnt_from_signals_completed_under_the_best_so_far(most
     assert [args[3:] for args in given] == [(None, None), (None, found.fits[0].model), (found.fits[0], best)]
     assert further.log_densities.shape == (np.count_nonzero(judge.hidden), 1)
     assert further.of_signals.log_densities.shape == (np.count_nonzero(judge.in_signals), 1)
-
-
-def test_weights_have_equal_ones_as_their_prior():
-    """Against a search on the simplex: hidden entries count as their worth, and equal weights as one."""
-    rng = np.random.default_rng(0)
-    logs, worth = rng.standard_normal((30, 3)), rng.uniform(0.1, 0.5, 30)
-
-    def negative(x):
-        weights = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
-        return -(worth @ np.log(np.exp(logs) @ weights) + np.log(weights).mean())
-
-    x = minimize(negative, np.zeros(3), tol=1e-14).x
-    expected = np.exp(x) / np.exp(x).sum()
-    assert oracle.relative_error(stacking_weights(logs, worth=worth), expected) < 1e-5
-    nothing = stacking_weights(np.empty((0, 4)), worth=np.empty(0))
-    assert nothing.tolist() == [0.25] * 4
 
 
 def test_every_model_is_learnt_once(monkeypatch):

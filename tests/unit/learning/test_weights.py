@@ -1,4 +1,4 @@
-"""Shares of two predictions by CRPS, against a grid of shares and the integral that defines the score."""
+"""Weights by every rule against a general-purpose optimiser of the score, computed by its definition."""
 
 from __future__ import annotations
 
@@ -6,103 +6,183 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 from cases import GRAPHS
 from spectralgp.learning import Candidate, Draws, FittedModels, Folds, FoldScores, Sqp, Task
 from spectralgp.learning.fitting import _of_use, _tried, _weights_between, conditioned
-from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
-from spectralgp.model.fields import Logarithms, stacking_weights
+from spectralgp.learning.weights import (
+    Quantiles,
+    simplex_weights,
+    stacking_weights,
+    weights_by_crps,
+    weights_by_error,
+)
+from spectralgp.model.fields import Logarithms
 from spectralgp.model.kernels import Identity
 from spectralgp.scores import crps
+from tolerances import OPTIMUM
 
 SMALL = Task.of(GRAPHS["random"], None, np.empty((4, 0)), np.random.default_rng(3).standard_normal((4, 7)))
 
 
-def score(share: float, observed: np.ndarray, first: Quantiles, second: Quantiles) -> float:
-    """Mean integral of the squared distance between the distribution function and the step at what was observed."""
+def mean_crps(weights, observed, parts) -> float:
+    """Mean integral of the squared distance between the distribution function and the step at the observed value."""
     total = 0.0
-    for value, left, right in zip(observed, first.points, second.points, strict=True):
-        points = np.sort(np.concatenate([left, right, [value]]))
+    for number, value in enumerate(observed):
+        rows = [part.points[number] for part in parts]
+        points = np.sort(np.concatenate([*rows, [value]]))
         middle = (points[1:] + points[:-1]) / 2
-        below = (1 - share) * (left[None] <= middle[:, None]) @ first.weights
-        below += share * (right[None] <= middle[:, None]) @ second.weights
+        below = sum(
+            weight * (row[None] <= middle[:, None]) @ part.weights
+            for weight, row, part in zip(weights, rows, parts, strict=True)
+        )
         total += float(np.sum(np.diff(points) * (below - (value <= middle)) ** 2))
     return total / len(observed)
 
 
-def laws(rng: np.random.Generator, n_values: int) -> Quantiles:
+def distributions(rng: np.random.Generator, n_values: int) -> Quantiles:
     weight, centres = rng.uniform(), rng.normal(size=(2, n_values, 1))
     parts = [centre + rng.uniform(0.1, 2) * rng.normal(size=(n_values, 5)) for centre in centres]
     return Quantiles.mixed(np.array([weight, 1 - weight]), parts)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000))
-def test_no_other_share_has_a_lower_score(seed):
-    rng = np.random.default_rng(seed)
-    observed, first, second = rng.normal(size=4), laws(rng, 4), laws(rng, 4)
-    found = share_by_crps(observed, first, second)
-    best = min(score(share, observed, first, second) for share in np.linspace(0, 1, 21))
-    assert 0 <= found <= 1
-    assert score(found, observed, first, second) <= best + 1e-12
+def best_by_scipy(score, n_models):
+    """Largest score on the simplex, by a general-purpose optimiser from several starts."""
+    on_simplex = {"type": "eq", "fun": lambda weights: np.sum(weights) - 1, "jac": lambda _: np.ones(n_models)}
+    starts = [np.full(n_models, 1 / n_models), *(0.9 * np.eye(n_models) + 0.1 / n_models)]
+    found = [
+        minimize(
+            lambda weights: -score(np.maximum(weights, 1e-300)),
+            start,
+            method="SLSQP",
+            bounds=[(0, 1)] * n_models,
+            constraints=[on_simplex],
+            options={"ftol": 1e-14, "maxiter": 1000},
+        )
+        for start in starts
+    ]
+    best = min(found, key=lambda one: one.fun).x.clip(1e-300)
+    return score(best / best.sum())
 
 
-def test_a_law_gets_all_where_it_is_right_and_equal_ones_leave_the_first():
-    rng, levels = np.random.default_rng(0), norm.ppf((np.arange(19) + 0.5) / 19)
-    observed = rng.normal(size=3_000)
-    right = Quantiles.mixed(np.ones(1), [np.tile(levels, (3_000, 1))])
-    wrong = Quantiles.mixed(np.ones(1), [np.tile(3 + 4 * levels, (3_000, 1))])
-    assert share_by_crps(observed, right, wrong) < 0.03
-    assert share_by_crps(observed, wrong, right) > 0.97
-    assert share_by_crps(observed, right, right) == 0.0
-    # nineteen points are enough for the score of a normal law
-    normal = np.mean(crps(observed, np.zeros(3_000), np.ones(3_000)))
-    assert score(0.0, observed, right, wrong) == pytest.approx(normal, rel=0.01)
+def log_score(log_densities, counts):
+    highest = log_densities.max(axis=1, keepdims=True)
+    return lambda weights: float(counts @ np.log(np.exp(log_densities - highest) @ weights))
 
 
-def test_ties_do_not_decide():
-    """Half of the values are exactly zero: a law that is ever surer of it gains a bounded score, and no more."""
-    rng, levels = np.random.default_rng(1), norm.ppf((np.arange(19) + 0.5) / 19)
-    observed = np.where(rng.random(400) < 0.5, 0.0, rng.normal(size=400))
-    wide = Quantiles.mixed(np.ones(1), [np.tile(levels, (400, 1))])
-    shares = []
-    for width in (1e-2, 1e-6, 1e-12):
-        atom = Quantiles.mixed(np.ones(1), [np.tile(width * levels, (400, 1))])
-        shares.append(share_by_crps(observed, wide, atom))
-    assert np.ptp(shares) < 0.05
-    assert 0.2 < shares[-1] < 0.8
+def by_density(rng, spread, prior=0.0):
+    logs, counts = spread * rng.standard_normal((12, 5)) - 300, rng.uniform(0.2, 2, 12)
+    score = log_score(logs, counts)
+    return stacking_weights(
+        logs, counts, prior
+    ), lambda one: score(one) + (prior * np.mean(np.log(one)) if prior else 0.0)
 
 
-@pytest.mark.parametrize("n_values", [0.5, 40.0])
-def test_weights_by_error_are_the_best_of_all(n_values):
-    """By SciPy, on the simplex; the second model has the better densities, the first the smaller errors."""
-    rng = np.random.default_rng(5)
-    logs = rng.normal([-3.0, -2.6, -3.2], 0.7, size=(12, 3))
+def by_density_with_prior(rng, spread):
+    return by_density(rng, spread, prior=1.0)
+
+
+def by_error(rng, spread):
+    """The second model has the better densities, the first the smaller errors."""
+    logs = rng.normal([-3.0, -2.6, -3.2], 0.7 * spread, size=(12, 3))
     errors = rng.normal(size=(12, 4, 1)) * [0.5, 0.9, 0.8] + 0.3 * rng.normal(size=(12, 4, 3))
-
-    def negative(weights):
-        mixed = np.log(np.exp(logs) @ weights).sum()
-        return -(mixed - 0.5 * n_values * np.log(np.mean(np.square(errors @ weights))))
-
-    options = {"ftol": 1e-14, "maxiter": 1000}
-    on_simplex = {"type": "eq", "fun": lambda weights: weights.sum() - 1}
-    best = minimize(negative, np.full(3, 1 / 3), bounds=[(0, 1)] * 3, constraints=on_simplex, options=options)
-    found = weights_by_error(logs, errors, n_values)
-    assert found.sum() == pytest.approx(1.0)
-    assert np.min(found) >= 0
-    assert negative(found) == pytest.approx(best.fun, abs=1e-4)
-    np.testing.assert_allclose(found, best.x, atol=0.01)
+    score, n_values = log_score(logs, np.ones(12)), 40.0 * spread
+    expected = lambda one: score(one) - 0.5 * n_values * np.log(np.mean(np.square(errors @ one)))  # noqa: E731
+    return weights_by_error(logs, errors, n_values), expected
 
 
-def test_weights_by_error_take_steps_that_shrink_where_they_do_not_lead_up():
+def by_crps(rng, spread):
+    observed, parts = spread * rng.normal(size=4), [distributions(rng, 4) for _ in range(3)]
+    return weights_by_crps(observed, parts), lambda one: -mean_crps(one, observed, parts)
+
+
+def by_squares(rng, spread):
+    """Log mean squared errors of forecasts at three horizons, as a rule of one's own."""
+    errors = spread * rng.normal(1.0, [0.5, 1.0, 1.5, 1.0], size=(3, 40, 4))
+    products = np.einsum("hni,hnj->hij", errors, errors)
+
+    def score(weights):
+        crossed = products @ weights
+        return -np.mean(np.log(crossed @ weights)), -np.mean(2 * crossed / (crossed @ weights)[:, None], axis=0)
+
+    return simplex_weights(score, 4), lambda one: score(one)[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("spread", [0.5, 5.0, 500.0])
+@pytest.mark.parametrize("rule", [by_density, by_density_with_prior, by_error, by_crps, by_squares])
+def test_weights_are_the_best_on_the_simplex(rule, spread, seed):
+    weights, score = rule(np.random.default_rng(seed), spread)
+    assert np.all(weights >= 0)
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    best = best_by_scipy(score, weights.size)
+    assert score(weights) >= best - OPTIMUM * max(1.0, abs(best))
+
+
+def test_weights_ignore_what_all_models_have_in_common():
+    log_densities = np.random.default_rng(1).standard_normal((8, 3))
+    shifted = log_densities + np.linspace(-1000, 1000, 8)[:, None]
+    np.testing.assert_allclose(stacking_weights(shifted), stacking_weights(log_densities), atol=1e-8)
+
+
+def test_observations_count_as_often_as_they_say():
+    rng = np.random.default_rng(2)
+    rows, counts = rng.standard_normal((9, 3)), np.array([1.0] * 5 + [3.0] * 4)
+    repeated = stacking_weights(np.repeat(rows, counts.astype(int), axis=0))
+    np.testing.assert_allclose(stacking_weights(rows, counts), repeated, atol=1e-8)
+    assert np.max(np.abs(repeated - stacking_weights(rows))) > 0.01
+
+
+def test_equal_models_share_the_weight_and_one_model_has_all_of_it():
+    np.testing.assert_allclose(stacking_weights(np.full((4, 2), -7.0)), [0.5, 0.5])
+    assert stacking_weights(np.array([[-1.0], [-2.0]])).tolist() == [1.0]
+    assert stacking_weights(np.empty((0, 4)), prior=1.0).tolist() == [0.25] * 4
+
+
+def test_negligible_weights_are_zero():
+    """Three models share each signal alike; with the first two as likely as e to one they get 0.5, 0.3 and 0.2."""
+    log_densities = np.log([[0.9, 0.05, 0.05]] * 5 + [[0.05, 0.9, 0.05]] * 3 + [[0.05, 0.05, 0.9]] * 2)
+    weights = stacking_weights(log_densities)
+    assert np.all(weights > 0.1)
+    kept = stacking_weights(log_densities, negligible=float(weights[1]) - 1e-6)
+    np.testing.assert_allclose(kept, [*(weights[:2] / weights[:2].sum()), 0.0])
+    assert stacking_weights(log_densities, negligible=0.9).tolist() == [1.0, 0.0, 0.0]  # the largest is kept always
+
+
+def test_steps_shrink_where_they_do_not_lead_up():
     """Errors so small that the first step overshoots, and a model so bad that its weight would underflow."""
     logs = np.array([[-1.0, -2000.0], [-1.5, -1900.0]])
     errors = np.array([[1e-9, 1.0], [-2e-9, 1.0]])
     np.testing.assert_allclose(weights_by_error(logs, errors, 1e6), [1.0, 0.0], atol=1e-6)
+
+
+def normal_points(n_values, center=0.0, scale=1.0):
+    points = center + scale * norm.ppf((np.arange(19) + 0.5) / 19)
+    return Quantiles.mixed(np.ones(1), [np.tile(points, (n_values, 1))])
+
+
+def test_the_right_distribution_gets_all_the_weight_by_crps():
+    observed = np.random.default_rng(0).normal(size=3_000)
+    right, wrong = normal_points(3_000), normal_points(3_000, 3.0, 4.0)
+    assert weights_by_crps(observed, [right, wrong])[0] > 0.97
+    assert weights_by_crps(observed, [wrong, right])[1] > 0.97
+    # nineteen points are enough for the score of a normal distribution
+    normal = np.mean(crps(observed, np.zeros(3_000), np.ones(3_000)))
+    assert mean_crps([1.0, 0.0], observed, [right, wrong]) == pytest.approx(normal, rel=0.01)
+
+
+def test_ties_do_not_decide():
+    """Half of the values are exactly zero: a model that is ever surer of it gains a bounded score, and no more."""
+    rng = np.random.default_rng(1)
+    observed = np.where(rng.random(400) < 0.5, 0.0, rng.normal(size=400))
+    shares = [
+        weights_by_crps(observed, [normal_points(400), normal_points(400, scale=width)])[1]
+        for width in (1e-2, 1e-6, 1e-12)
+    ]
+    assert np.ptp(shares) < 0.05
+    assert 0.2 < shares[-1] < 0.8
 
 
 @pytest.mark.parametrize(
@@ -146,7 +226,7 @@ def test_between_groups_whose_densities_do_not_compare_crps_decides():
     laws = [
         Quantiles.mixed(own, [points[name] for name in part]) for own, part in ((plain, ("a", "c")), (seen, ("b", "d")))
     ]
-    share = share_by_crps(np.array([1.0, 2.0]), *laws)
+    share = weights_by_crps(np.array([1.0, 2.0]), laws)[1]
     assert 0.05 < share < 0.95
     expected = [(1 - share) * plain[0], share * seen[0], (1 - share) * plain[1], share * seen[1]]
     np.testing.assert_allclose(found, expected, atol=0.01)

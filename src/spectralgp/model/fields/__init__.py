@@ -8,7 +8,7 @@ from spectralgp.model.fields.factors import (
     RowCovariance,
     greedy_points,
 )
-from spectralgp.model.fields.field import Field, PredictiveDistribution, stacking_weights
+from spectralgp.model.fields.field import Field, PredictiveDistribution
 from spectralgp.model.fields.latent import LatentPosterior, condition_latent
 from spectralgp.model.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.model.fields.markov import TimeCovariance, TimeEvidence, are_in_time, rows_in_time

@@ -25,7 +25,6 @@ from spectralgp.model.likelihoods import quantile_of
 from spectralgp.model.signals import Units
 from spectralgp.model.spectra import SpectralData
 
-NEGLIGIBLE_WEIGHT = 1e-6  # of a model in a mixture
 MOST_CHAINED = 6_000  # values of signals with holes whose joint covariance is written out for a density
 MOST_WEIGHED = 1_000  # values by whose joint density weights of models change: the first of more
 MOST_RESCALED = 2_000  # values of signals known in part whose joint covariance is written out for draws with tails
@@ -688,53 +687,6 @@ class MixtureField(PredictiveDistribution):
 
     def seen_with(self, observed_by: Any) -> MixtureField:
         return replace(self, fields=tuple(part.seen_with(observed_by) for part in self.fields))
-
-
-def stacking_weights(
-    log_densities: Array,
-    value_log_densities: Array | None = None,
-    n_iterations: int = 10_000,
-    tolerance: float = 1e-10,
-    negligible: float = NEGLIGIBLE_WEIGHT,
-    value_weight: float = 1.0,
-    worth: Array | None = None,
-) -> Array:
-    """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
-
-    Densities of whole signals have the shape (n_signals, n_models). With those of single values (n_signals, n_nodes,
-    n_models) the score is the sum of both: a signal's density rewards what a model knows of the covariance of the
-    nodes, those of its values reward what it knows of each, its mean above all.
-
-    With `worth`, one number per row, rows count as much as it says, and equal weights as one more: a Dirichlet prior.
-    Weights below `negligible` are set to zero, so that their models need not be evaluated. The score is concave in the
-    weights; expectation maximisation climbs it without a step size and keeps them on the simplex, until none
-    changes by more than `tolerance`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> stacking_weights(np.log([[0.9, 0.1], [0.8, 0.2]])).round(3).tolist()
-    [1.0, 0.0]
-    """
-    counts = np.ones(len(log_densities))
-    if value_log_densities is not None:
-        values = value_log_densities.reshape(-1, log_densities.shape[1])
-        log_densities = np.vstack([log_densities, values])
-        counts = np.concatenate([counts, np.full(len(values), value_weight)])
-    counts, equal = counts / counts.sum(), 0.0
-    if worth is not None:  # equation (30b)
-        counts, equal = worth / (worth.sum() + 1), 1 / (worth.sum() + 1) / log_densities.shape[1]
-    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    weights = np.full(log_densities.shape[1], 1 / log_densities.shape[1])
-    for _ in range(n_iterations):
-        shares = weights * scaled
-        updated = counts @ (shares / shares.sum(axis=1, keepdims=True)) + equal
-        change = np.max(np.abs(updated - weights))
-        weights = updated
-        if change < tolerance:
-            break
-    kept = np.where(weights >= min(negligible, float(np.max(weights))), weights, 0.0)
-    return kept / kept.sum()
 
 
 def as_observed(signals: Any, n_signals: int, n_nodes: int, name: str = "signals") -> Any:
