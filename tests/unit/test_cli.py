@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
+from spectralgp.__main__ import main
 from spectralgp.cli import installation
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import table_of
@@ -49,25 +50,29 @@ def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, 
     expected = demo.run_demo(tmp_path / "again", None)
     printed = finished.stdout
     for row in expected.rows:
-        (line,) = re.findall(rf"^\s*{row.method} .*$", printed, flags=re.MULTILINE)
-        inside = "-" if row.coverage is None else f"{row.coverage:.1%}"
-        assert line.split() == [row.method, f"{row.rmse:.3f}", f"{row.mean_error:.3f}", inside]
+        (line,) = re.findall(rf"^\s*{row['method']} .*$", printed, flags=re.MULTILINE)
+        inside = "-" if row["coverage"] is None else f"{row['coverage']:.1%}"
+        assert line.split() == [row["method"], f"{row['rmse']:.3f}", f"{row['mean_error']:.3f}", inside]
     assert " ".join(expected.conclusion.split()) in " ".join(printed.split())
     assert printed.rstrip().endswith(f"  {pictures / demo.PICTURE}")
 
 
+def demo_row(*values):
+    return dict(zip(("method", "rmse", "mean_error", "coverage"), values, strict=True))
+
+
 def test_the_table_fits_eighty_columns():
-    rows = tuple(demo.DemoRow(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
+    rows = [demo_row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS]]
     console = Console(width=80)
     with console.capture() as capture:
         console.print(table_of(rows, demo.COLUMNS, name="method", title="method"))
-    assert all(row.method in capture.get() for row in rows)
+    assert all(row["method"] in capture.get() for row in rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert "…" not in capture.get()
 
 
 def test_the_best_numbers_are_bold():
-    rows = (demo.DemoRow("a", 0.2, 0.1, None), demo.DemoRow("b", 0.1, 0.2, 0.8))
+    rows = [demo_row("a", 0.2, 0.1, None), demo_row("b", 0.1, 0.2, 0.8)]
     rmse, error, coverage = [
         list(column.cells) for column in table_of(rows, demo.COLUMNS, name="method", title="method").columns[1:]
     ]
@@ -183,7 +188,7 @@ def test_devices_are_those_of_the_first_library_that_can_tell(monkeypatch):
     torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: 2, get_device_name=lambda place: f"card {place}"))
     cupy, broken = SimpleNamespace(cuda=SimpleNamespace(runtime=Runtime)), SimpleNamespace(cuda=None)
     monkeypatch.setattr(installation, "find_spec", lambda name: None)
-    assert installation._devices() == []
+    assert installation.cuda_devices() == []
     for libraries, found in (
         ({"torch": torch, "cupy": cupy}, ["card 0", "card 1"]),
         ({"cupy": cupy}, ["device 0", "device 1"]),
@@ -193,13 +198,13 @@ def test_devices_are_those_of_the_first_library_that_can_tell(monkeypatch):
         with monkeypatch.context() as patch:
             for name, library in libraries.items():
                 patch.setitem(sys.modules, name, library)
-            assert installation._devices() == found
+            assert installation.cuda_devices() == found
 
 
 def test_what_is_not_installed_is_said_with_how_to_install_it(invoke, monkeypatch):
     versions = {"numpy": "2.0.0", "rich": "13.1"}
-    monkeypatch.setattr(installation, "_version", versions.get)
-    monkeypatch.setattr(installation, "_devices", lambda: ["card 0"])
+    monkeypatch.setattr(installation, "installed_version", versions.get)
+    monkeypatch.setattr(installation, "cuda_devices", lambda: ["card 0"])
     monkeypatch.setattr(installation, "threadpool_info", lambda: [{"internal_api": "openblas", "num_threads": 3}])
     lines = invoke("info").stdout.splitlines()
     assert lines[0].startswith(f"spectralgp {spectralgp.__version__}, Python 3.")
@@ -230,5 +235,5 @@ def test_python_m_spectralgp_runs():
 def test_main_is_the_entry_point(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["spectralgp", "--version"])
     with pytest.raises(SystemExit, match="0"):
-        cli.main()
+        main()
     assert spectralgp.__version__ in capsys.readouterr().out

@@ -1,6 +1,6 @@
-"""The command line: the one room that prints."""
+"""Command line: the only folder of the package that prints."""
 
 from spectralgp.cli import commands
-from spectralgp.cli.app import COMMANDS, app, main
+from spectralgp.cli.app import COMMANDS, app
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "app"]

@@ -1,4 +1,4 @@
-"""The command itself, and what commands share: how they answer, warn and fail, and tables."""
+"""The application, and what its commands share: answers, warnings, errors and tables of results."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from spectralgp import __version__
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-# errors whose message is for the user; others are mistakes of the program's
+# errors whose message is written for the user; any other is a bug
 EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
-MAX_NAME_BYTES = 255  # of a file, in nearly all file systems
+MAX_NAME_BYTES = 255  # of a file name, in nearly all file systems
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Command:
-    """What was typed for a command: a field for each of its options."""
+    """Arguments of a command: one field per option. Those of base classes come last in its help."""
 
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
 
 
@@ -42,7 +43,7 @@ COMMANDS: dict[str, type[Command]] = {}  # in the order of the help
 
 @dataclass_transform(eq_default=False, frozen_default=True)
 def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
-    """Make options a command, done by the function of its name in a module; the help of all commands has the line."""
+    """Make a dataclass of options a command: a module's function of its name runs it, and a line lists it in --help."""
 
     def registered(options: type[Options]) -> type[Options]:
         options, name = dataclass(frozen=True, eq=False)(options), options.__name__.removesuffix("Command").lower()
@@ -52,7 +53,7 @@ def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
             with answering(asked.debug):
                 work(asked)
 
-        vars(run)["__signature__"] = inspect.signature(options, eval_str=True)  # which Typer makes the options of
+        vars(run)["__signature__"] = inspect.signature(options, eval_str=True)  # from which Typer makes the options
         app.command(name, help=inspect.getdoc(options), short_help=line)(run)
         COMMANDS[name] = options
         return options
@@ -60,13 +61,8 @@ def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
     return registered
 
 
-def main() -> None:
-    """Run the command line."""
-    app(prog_name="spectralgp")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"spectralgp {__version__}")
         raise typer.Exit
 
@@ -82,7 +78,7 @@ def _options(
 
 @contextmanager
 def answering(debug: bool) -> Iterator[None]:
-    """Let a command fail in one line with status 1, and its warnings be notes; Typer's own mistakes have status 2."""
+    """Print errors as one line with status 1, and warnings as notes; errors in what was typed have status 2."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -92,7 +88,7 @@ def answering(debug: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt as interruption:
         _fail("interrupted", debug, interruption)
-    except BrokenPipeError:  # whoever reads the answer has left; files are written by now
+    except BrokenPipeError:  # the reader of the output has stopped; files are written by now
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except EXPECTED as error:
         _fail(str(error) or type(error).__name__, debug, error)
@@ -112,35 +108,32 @@ def _note(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def to_be_written(*paths: Path | None, force: bool) -> None:
-    """Refuse, before any work is done, what could not be written after it."""
-    wanted = [path for path in paths if path is not None]
-    for path in wanted:
+    """Check, before any work, that files can be written; existing ones may be replaced only by `force`."""
+    given = [path for path in paths if path is not None]
+    for path in given:
         if len(os.fsencode(path.name)) > MAX_NAME_BYTES:
             raise typer.BadParameter(f"{path} must have a shorter name, of at most {MAX_NAME_BYTES} bytes.")
         if path.exists() and not force:
-            raise typer.BadParameter(f"{path} is there already. Pass --force to replace it, or choose another name.")
+            raise typer.BadParameter(f"{path} exists already. Pass --force to replace it, or choose another name.")
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
             raise typer.BadParameter(f"{path} must be a file that may be written to. Choose another name.")
         if not path.parent.is_dir():
-            raise typer.BadParameter(f"{path} must be in a folder that is there; got {path.parent}. Make it first.")
+            raise typer.BadParameter(f"{path} must be in an existing folder; got {path.parent}. Make it first.")
         if not os.access(path.resolve().parent, os.W_OK):
             raise typer.BadParameter(f"{path} must be in a folder that may be written to. Choose another one.")
-    if len({path.resolve() for path in wanted}) < len(wanted):
-        raise typer.BadParameter(f"{wanted[-1]} must not be written twice. Choose two names.")
+    if len({path.resolve() for path in given}) < len(given):
+        raise typer.BadParameter(f"{given[-1]} must not be written twice. Choose two names.")
 
 
-def print_json(answer: dict[str, Any]) -> None:
-    """Print an answer for machines: non-finite values become null."""
-    sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    sys.stdout.flush()
-
-
-def say(as_json: bool, answer: dict[str, Any], words: str) -> None:
-    """Print an answer for machines, or in words."""
-    if as_json:
-        print_json(answer)
+def say(asked: Command, answer: dict[str, Any], text: str | Callable[[], None]) -> None:
+    """Print an answer as JSON, in which non-finite values are null, or as text (by a function that prints it)."""
+    if asked.as_json:
+        sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    elif callable(text):
+        text()
     else:
-        typer.echo(words)
+        typer.echo(text)
 
 
 def _plain(value: Any) -> Any:
@@ -157,31 +150,35 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A column of results: a format of ``row``, and the field it is about, of which larger is better, or neither is."""
+    """Column of a table of results."""
 
-    text: str
-    field: str
-    larger_is_better: bool | None
+    text: str  # a format of the row's fields
+    field: str  # shown as "-" where it is None
+    larger_is_better: bool | None  # None if neither is
 
 
 def table_of(
-    rows: Sequence[Any], columns: Mapping[str, ResultColumn], *, name: str = "kernel", title: str = "\ngraph kernel"
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, ResultColumn],
+    *,
+    name: str = "kernel",
+    title: str = "\ngraph kernel",
 ) -> Table:
-    """A table for 80 columns with one row per kernel, or what else has a `name`; the best numbers are bold."""
+    """Table of 80 characters, with one row per method, its `name` first; the best values are bold."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(title, no_wrap=True)
     for title in columns:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(escape(getattr(row, name)), *(_cell(row, rows, column) for column in columns.values()))
+        table.add_row(escape(row[name]), *(_cell(row, rows, column) for column in columns.values()))
     return table
 
 
-def _cell(row: Any, rows: Sequence[Any], column: ResultColumn) -> str:
-    value = getattr(row, column.field)
+def _cell(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], column: ResultColumn) -> str:
+    value = row[column.field]
     if value is None:
         return "-"
-    text = column.text.format(row=row)
-    values = [known for known in (getattr(other, column.field) for other in rows) if known is not None]
+    text = column.text.format(**row)
+    values = [other[column.field] for other in rows if other[column.field] is not None]
     is_best = column.larger_is_better is not None and value == (max(values) if column.larger_is_better else min(values))
     return f"[bold]{text}[/bold]" if is_best else text

@@ -1,4 +1,4 @@
-"""What commands are given: graphs, signals, inputs and models in files."""
+"""Files of commands: graphs, signals, inputs, exposures and models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CommandData:
-    """What a model is fitted to, or scored on: a graph with names, and tables with one row per signal."""
+    """Data to fit or to score a model: a graph with names, and tables with one row per signal."""
 
     graph: GraphBase
     inputs: pd.DataFrame | None
@@ -51,7 +51,7 @@ class CommandData:
 
     @property
     def features(self) -> Array:
-        """Inputs as an array; without columns if there are none."""
+        """Inputs as an array; without columns for signals without inputs."""
         return np.empty((len(self.signals), 0)) if self.inputs is None else self.inputs.to_numpy(dtype=float)
 
     def part(self, rows: slice) -> CommandData:
@@ -61,42 +61,39 @@ class CommandData:
 
 @dataclass(frozen=True)
 class InputColumns:
-    """What inputs are made of: the index of the signals, signals some rows before, a table.
-
-    That much is typed; a fitted model may say more: how times were written, and the columns wanted of the table.
-    """
+    """Columns of inputs: the index of the signals, signals some rows before, a table."""
 
     time: bool = False
     lag: int | None = None
     table: Path | None = None
-    clock: Clock | None = None
-    columns: tuple[str, ...] = ()
+    clock: Clock | None = None  # kind of times of the fitted model, if known
+    columns: tuple[str, ...] = ()  # of the table, that the fitted model has
 
 
-def read_signals(asked: TableCommand, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
-    """Signals on a graph, of which times must increase where rows are inputs."""
+def signal_table(asked: TableCommand, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
+    """Read signals on a graph; their times must increase if `in_order`."""
     return signals_from_file(
         path, graph, layout=asked.layout, nodes=asked.nodes, date_format=asked.date_format, in_order=in_order
     )
 
 
 def dialect_for(asked: TableCommand | ForecastCommand, *paths: Path | None) -> Dialect:
-    """How the first file that was given writes tables, for the answer."""
+    """Dialect of the first given file, to write tables in."""
     given = [path for path in paths if path is not None]
     return dialect_of(given[0], asked.date_format) if given else Dialect(date_format=asked.date_format)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file that an error inside is about."""
+    """Name a file in errors that occur inside."""
     try:
         yield
     except ValueError as error:
         raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
-def as_signals(model: Any, path: Path) -> GraphGPRegressor:
-    """A model that was loaded, if it is one of signals; series and classes are refused."""
+def signal_model(model: Any, path: Path) -> GraphGPRegressor:
+    """Return a loaded model if it is one of signals; an error says which commands take series and classes."""
     if isinstance(model, GraphGPRegressor):
         return model
     got, use = "a series", "`spectralgp forecast` or `spectralgp update`"
@@ -106,7 +103,7 @@ def as_signals(model: Any, path: Path) -> GraphGPRegressor:
 
 
 def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
-    """Exposures or trials by name, those that were typed: a number, or a table with the rows of an index."""
+    """Exposures and trials that were given, by name: a number, or a table with the rows of an index."""
     found: dict[str, Any] = {}
     for name in ("exposure", "trials", "observed_exposure"):
         text, option = getattr(asked, name, None), f"--{name.replace('_', '-')}"
@@ -117,8 +114,8 @@ def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None
             continue
         path = Path(text)
         if not path.is_file():
-            raise typer.BadParameter(f"{option} must be a number, or a table as of signals; got {text!r}.")
-        table = read_signals(asked, path, graph)
+            raise typer.BadParameter(f"{option} must be a number, or a table like that of the signals; got {text!r}.")
+        table = signal_table(asked, path, graph)
         if index is not None:
             unknown = index.difference(table.index)
             if len(unknown):
@@ -129,21 +126,23 @@ def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None
 
 
 def graph_of(asked: FitCommand | CompareCommand) -> Graph:
-    """A graph of edges, of points or of both."""
+    """Read a graph of edges, of points or of both."""
     if asked.neighbors is not None and asked.radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
     if asked.graph is not None:
         read = graph_from_file(asked.graph, asked.neighbors, asked.radius)
         return read if asked.points is None else with_points(read, asked.points)
     if asked.points is None:
-        raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
+        raise typer.BadParameter(
+            "a graph must be given: pass --graph FILE, or --points FILE with coordinates of nodes."
+        )
     return graph_from_points(asked.points, asked.neighbors, asked.radius)
 
 
-def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
-    """Columns of a table whose first one names nodes, in the graph's order; None where a node has no row.
+def node_table(path: Path, graph: GraphBase, contents: str) -> dict[str, list[Any]]:
+    """Read columns of a table with one row per node, named in its first column.
 
-    `what` are the columns, for errors.
+    They are in the graph's order; None for empty cells and nodes without a row. `contents` describe them in errors.
     """
     table = read_table(path)
     names = [str(node) for node in (range(graph.n_nodes) if graph.names is None else graph.names)]
@@ -153,8 +152,8 @@ def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
     if unknown or twice or len(table.names) < 2:
         got = f"{unknown[0]!r}, which is none" if unknown else f"{twice[0]!r} twice" if twice else "one column alone"
         raise ValueError(
-            f"{path} must have a row per node, its name in the first column and {what} beside it; got {got}. Nodes of "
-            f"the graph are such as {some(names[:3])}."
+            f"{path} must have a row per node, its name in the first column and {contents} beside it; got {got}. The "
+            f"first nodes of the graph are {some(names[:3])}."
         )
     found: dict[str, list[Any]] = {}
     for column, name in enumerate(table.names[1:], 1):
@@ -165,7 +164,7 @@ def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
 
 
 def read_data(asked: FitCommand | CompareCommand, signals: Path) -> CommandData:
-    """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
+    """Read a graph, and signals on it with their inputs; a graph without names gets those of the columns."""
     graph = graph_of(asked)
     data = make_inputs(asked, signals, graph, input_parts(asked.inputs))
     if graph.names is not None:
@@ -174,7 +173,7 @@ def read_data(asked: FitCommand | CompareCommand, signals: Path) -> CommandData:
 
 
 def input_parts(inputs: list[str] | None) -> InputColumns:
-    """What was typed after ``--inputs``, each part once: ``time``, ``lag:`` with a number, or a file."""
+    """Parse the values of ``--inputs``, each kind once: ``time``, ``lag:`` with a number, or a file."""
     found = InputColumns()
     for word in inputs or []:
         number = word.removeprefix("lag:")
@@ -200,8 +199,8 @@ def input_parts(inputs: list[str] | None) -> InputColumns:
 def make_inputs(
     asked: TableCommand, path: Path, graph: GraphBase, parts: InputColumns, *, ahead: bool = False
 ) -> CommandData:
-    """Signals with inputs made of parts; where `ahead`, those after the ones in the file, which are not known yet."""
-    signals, tables = read_signals(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
+    """Read signals and make their inputs; if `ahead`, inputs of the next signals, which are not known yet."""
+    signals, tables = signal_table(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
@@ -214,16 +213,16 @@ def make_inputs(
         tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
         columns = tuple(tables[-1].columns)
     recipe = InputRecipe(clock_kind(signals.index) if parts.time else None, parts.lag, columns)
-    return CommandData(graph, joined(tables, signals.index, parts), signals, recipe)
+    return CommandData(graph, joined_inputs(tables, signals.index, parts), signals, recipe)
 
 
-def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputColumns) -> pd.DataFrame | None:
-    """Parts of inputs as one table; None if there are none."""
+def joined_inputs(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputColumns) -> pd.DataFrame | None:
+    """Join parts of inputs to one table; None without parts."""
     names = Counter(name for table in tables for name in table.columns)
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise ValueError(
-            f"{parts.table or '--inputs'} must have no column named as those of time and lag (time, the nodes); got "
+            f"{parts.table or '--inputs'} must have no column named like those of time and lag (time, the nodes); got "
             f"{some(repeated)}. Rename them."
         )
     if not tables:
@@ -232,7 +231,7 @@ def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputColumns
 
 
 def features_of(model: GraphGPRegressor) -> list[str] | None:
-    """Names of the inputs that a model was fitted to; None if it has none."""
+    """Names of a fitted model's inputs; None without inputs."""
     if not hasattr(model, "n_features_in_"):
         return None
     names = getattr(model, "feature_names_in_", None)
@@ -240,7 +239,7 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
 
 
 def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
-    """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed."""
+    """Columns of the inputs of a fitted model: as its file records, or else as was typed."""
     parts, features, recipe = input_parts(inputs), features_of(model), model.input_recipe_
     typed = " and ".join(inputs or [])
     if features is None or recipe == InputRecipe():
@@ -251,7 +250,7 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
         if not inputs:
             raise typer.BadParameter(
                 f"--inputs must say how the model's inputs, {some(features)}, are made (time, lag:1, or a table with "
-                "them), as its file does not: it was saved from Python, or by an earlier version."
+                "them): its file does not, since it was saved from Python, or by an earlier version."
             )
         made = {str(name) for name in model.graph_.names or ()} if parts.lag is not None else set()
         made |= {TIME} if parts.time else set()
@@ -276,13 +275,13 @@ def data_of(
     *,
     ahead: bool = False,
 ) -> CommandData:
-    """Signals for a fitted model, or those `ahead` of them, with inputs of its kind in the order of the fit."""
+    """Read signals for a fitted model, or make those `ahead` of them, with the inputs of its fit."""
     data = make_inputs(asked, signals, model.graph_, how_made(model, asked.inputs), ahead=ahead)
     return replace(data, inputs=in_order(data.inputs, model))
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
-    """Inputs in the order of the fit; some may be missing, as earlier signals are to a model moved to other nodes."""
+    """Order inputs as in the fit; a model transferred to other nodes lacks those of earlier signals."""
     if made is None:
         return None
     features = features_of(model) or []
@@ -295,7 +294,7 @@ def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame
 
 
 def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | None) -> pd.DataFrame | None:
-    """Columns that a series has beside time, if a table of them is given; one more, the first, has the times."""
+    """Read covariates of a series beside time, if a table is given; an additional first column has the times."""
     if path is None:
         return None
     names = read_table(path).names
@@ -304,7 +303,7 @@ def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | No
 
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
-    """Inputs of a model of time, from what was typed."""
+    """Parse times as inputs of a model of time."""
 
     def refuse(row: int, got: str, remedy: str) -> None:
         raise typer.BadParameter(f"--at must be a time; got {got}. {remedy}")

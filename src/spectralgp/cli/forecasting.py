@@ -1,4 +1,4 @@
-"""`forecast`, what comes after the last row of a series, and `update`, rows that have come since."""
+"""Commands `forecast`, the next rows of a time series, and `update`, conditioning on new rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVEL = 0.9
 
 
 def forecast(asked: ForecastCommand) -> None:
-    """Forecast rows after the last one."""
+    """Forecast the next rows."""
     out, std, lower, upper, level = asked.out, asked.std, asked.lower, asked.upper, asked.level
     to_be_written(out, std, lower, upper, force=asked.force)
     fitted = load(asked.model)
@@ -39,37 +39,36 @@ def forecast(asked: ForecastCommand) -> None:
     first, last, n_nodes = mean.index[0], mean.index[-1], mean.shape[1]
     paths = {"out": out, "std": std, "lower": lower, "upper": upper}
     known = {"n_steps": asked.steps, "n_nodes": n_nodes, "first": str(first), "last": str(last)}
-    words = f"Forecast {asked.steps} steps at {n_nodes} nodes, {first} to {last}: {out}"
-    say(asked.as_json, {**paths, **known}, words)
+    say(asked, paths | known, f"Forecast {asked.steps} steps at {n_nodes} nodes, {first} to {last}: {out}")
 
 
 def update(asked: UpdateCommand) -> None:
-    """Take rows that have come since into a model."""
+    """Condition a model on new rows."""
     to_be_written(asked.out, asked.scores, force=asked.force)
     fitted, target = load(asked.model), asked.model if asked.out is None else asked.out
     if isinstance(fitted, GraphGPForecaster):
-        answer = _taken_in(asked, fitted)
+        answer = _updated_series(asked, fitted)
         said = (
-            f"Took in {answer['n_new']} rows; the series has {answer['n_steps']}: {target}\nThe oddest row is "
+            f"Added {answer['n_new']} rows; the series has {answer['n_steps']}: {target}\nThe most anomalous row is "
             f"{answer['oddest']}, at {answer['score']:.2f} times the usual deviation."
         )
     elif asked.scores is not None:
-        raise typer.BadParameter("--scores must be left out: the model is not a series, as --season makes it.")
+        raise typer.BadParameter("--scores must be left out: the model is not of a series, as fitted with --season.")
     else:
-        fitted, answer = _conditioned(asked, files.as_signals(fitted, asked.model))
-        said = f"Took in {answer['n_new']} rows; the model has {answer['n_signals']} signals: {target}"
+        fitted, answer = _conditioned(asked, files.signal_model(fitted, asked.model))
+        said = f"Added {answer['n_new']} rows; the model has {answer['n_signals']} signals: {target}"
     fitted.save(target)
     if answer["n_left_out"]:
         typer.echo(f"note: {answer['n_left_out']} rows that the model knows are left out", err=True)
-    say(asked.as_json, {"model": target, **answer}, said)
+    say(asked, {"model": target, **answer}, said)
 
 
-def _taken_in(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str, Any]:
-    """Let a series go on to new rows; how many there were and how odd."""
+def _updated_series(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str, Any]:
+    """Add new rows to a series in place; return counts of rows and the largest anomaly score."""
     signals, parts = asked.signals, files.input_parts(asked.inputs)
     if parts.time or parts.lag is not None:
-        raise typer.BadParameter("--inputs must be a table for a series, of the columns that it has beside time.")
-    rows = files.read_signals(asked, signals, fitted.graph_)
+        raise typer.BadParameter("--inputs must be a table for a series, of its covariates beside time.")
+    rows = files.signal_table(asked, signals, fitted.graph_)
     with files.naming(signals):
         is_new = fitted.is_later(rows)
     known, exogenous = int(np.sum(~is_new)), files.exogenous(fitted, parts.table, asked.date_format)
@@ -93,15 +92,15 @@ def _taken_in(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str, Any]
 
 
 def _conditioned(asked: UpdateCommand, fitted: GraphGPRegressor) -> tuple[GraphGPRegressor, dict[str, Any]]:
-    """A model of signals conditioned on new rows, and how many there were."""
+    """Condition a model of signals on new rows; return it with counts of rows."""
     data = files.data_of(asked, fitted, asked.signals)
     with files.naming(asked.signals):
-        # inputs that are no times may come again, with the same values: those are new measurements
+        # other inputs than times may repeat: rows with the same values are then new measurements
         is_in_time = data.recipe.time is not None or data.recipe.lag is not None
         is_new = ~fitted.has_seen(data.inputs, data.signals) if is_in_time else np.ones(len(data.signals), dtype=bool)
         if not is_new.any():
             raise ValueError(
-                f"{asked.signals} must have rows that {asked.model} has not seen; got {is_new.size} that it has."
+                f"{asked.signals} must have rows that are not training rows of {asked.model}; got {is_new.size} old."
             )
         new = data.signals[is_new]
         beside = files.beside_of(asked, fitted.graph_, new.index)

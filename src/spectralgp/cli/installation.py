@@ -1,4 +1,4 @@
-"""`info`: which versions, threads and devices there are."""
+"""Command `info`: versions, threads and devices."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-import numpy  # noqa: F401 - whose threads are listed
-import typer
+import numpy  # noqa: F401 - its threads are listed
 from threadpoolctl import threadpool_info
 
 from spectralgp import __version__
-from spectralgp.cli.app import print_json
+from spectralgp.cli.app import say
 from spectralgp.cli.commands import InfoCommand
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
-OPTIONAL = {  # libraries, and the extras that bring them
+OPTIONAL = {  # libraries, by the extras that install them
     "numba": "large",
     "matplotlib": "plots",
     "pooch": "data",
@@ -34,38 +33,38 @@ OPTIONAL = {  # libraries, and the extras that bring them
 
 
 def info(asked: InfoCommand) -> None:
-    """Print it."""
+    """List versions, threads and devices."""
     threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
+    versions = {name: installed_version(name) for name in (*LIBRARIES, *OPTIONAL)}
     answer = {
         "spectralgp": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: _version(name) for name in (*LIBRARIES, *OPTIONAL)},
+        "libraries": versions,
         "cores": os.cpu_count(),
         "threads": threads,
-        "devices": _devices(),
+        "devices": cuda_devices(),
     }
-    if asked.as_json:
-        print_json(answer)
-        return
-    typer.echo(f"spectralgp {answer['spectralgp']}, Python {answer['python']}, {answer['platform']}")
-    for name in (*LIBRARIES, *OPTIONAL):
+    lines = [f"spectralgp {answer['spectralgp']}, Python {answer['python']}, {answer['platform']}"]
+    for name, found in versions.items():
         missing = f"not installed: pip install 'spectralgp[{OPTIONAL.get(name, 'all')}]'"
-        typer.echo(f"  {name:13} {_version(name) or missing}")
+        lines.append(f"  {name:13} {found or missing}")
     listed = ", ".join(f"{name} {number}" for name, number in sorted(threads.items())) or "none known"
-    typer.echo(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
-    typer.echo(f"devices: {', '.join(['cpu', *_devices()])}")
+    lines.append(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
+    lines.append(f"devices: {', '.join(['cpu', *cuda_devices()])}")
+    say(asked, answer, "\n".join(lines))
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """Version of an installed library; None if there is none."""
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def _devices() -> list[str]:
-    """CUDA devices that PyTorch or CuPy can compute on; what only draws or plays is not asked."""
+def cuda_devices() -> list[str]:
+    """CUDA devices of PyTorch or CuPy."""
     for name in ("torch", "cupy"):
         if find_spec(name) is None and name not in sys.modules:
             continue
@@ -75,6 +74,6 @@ def _devices() -> list[str]:
                 return [library.cuda.get_device_name(place) for place in range(library.cuda.device_count())]
             places = range(library.cuda.runtime.getDeviceCount())
             return [library.cuda.runtime.getDeviceProperties(place)["name"].decode() for place in places]
-        except Exception:  # a driver that is missing or broken has errors of its own kinds: then there is no device
+        except Exception:  # of any kind, from a driver that is missing or broken
             continue
     return []

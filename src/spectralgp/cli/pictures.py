@@ -1,4 +1,4 @@
-"""`plot`: nodes over time, a map or filters of a saved model, as a picture or a page."""
+"""Command `plot`: nodes over time, a map or filters of a saved model, as a picture or a page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 WIDTH, HEIGHT, MAP_SIZE = 9.0, 3.6, (7.0, 6.0)  # in inches: of a panel, and of a map
-METADATA = ("Creator", "Date", "Format", "Type")  # that matplotlib writes if it is not told otherwise
+METADATA = ("Creator", "Date", "Format", "Type")  # that matplotlib writes by default
 MOST_PANELS = 12
-DEFAULT_STEPS = 12  # of a forecast that is drawn
+DEFAULT_STEPS = 12  # rows of a forecast
 
 
 def plot(asked: PlotCommand) -> None:
@@ -40,16 +40,16 @@ def plot(asked: PlotCommand) -> None:
     if node and asked.draw_map:
         raise typer.BadParameter("--node and --map must not both be given. Draw two pictures.")
     if asked.row is not None and not asked.draw_map:
-        raise typer.BadParameter("--row must come with --map, which shows it.")
+        raise typer.BadParameter("--row must come with --map.")
     if len(node) > MOST_PANELS:
         raise typer.BadParameter(f"--node must be given at most {MOST_PANELS} times; got {len(node)}.")
     import matplotlib
 
-    matplotlib.use("agg")  # needs no screen
+    matplotlib.use("agg")  # without a screen
     fitted = load(asked.model)
     is_series = isinstance(fitted, GraphGPForecaster)
     if not is_series:
-        files.as_signals(fitted, asked.model)
+        files.signal_model(fitted, asked.model)
     names = [str(name) for name in fitted.node_names_ or range(fitted.graph_.n_nodes)]
     unknown = [name for name in node if name not in names]
     if unknown:
@@ -71,7 +71,7 @@ def plot(asked: PlotCommand) -> None:
         ax.label_outer()
     shown = ", ".join(node) if node else "map" if asked.draw_map else "filters"
     _save(figure, out, asked.title or f"{asked.model.name}: {shown}")
-    say(asked.as_json, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
+    say(asked, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
 
 
 def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
@@ -80,7 +80,7 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
 
     path, row = asked.signals, asked.row
     if asked.steps is not None:
-        raise typer.BadParameter("--steps must be left out: the model is not a series, as --season makes it.")
+        raise typer.BadParameter("--steps must be left out: the model is not of a series, as fitted with --season.")
     if not asked.node and not asked.draw_map:
         if path is not None:
             raise typer.BadParameter("--signals must come with --node or --map: filters are drawn without.")
@@ -99,7 +99,7 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
         graph = model.graph_.require_whole("to be drawn")
         ordered = list(graph.names or observed.columns)
         known, filled = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
-        plot_signal(graph, known, filled=filled, ax=axes[0], aspect=_aspect(graph.coordinates))
+        plot_signal(graph, known, filled=filled, ax=axes[0], aspect=map_aspect(graph.coordinates))
         axes[0].set_title(labels[place])
         return
     columns = {str(name): place for place, name in enumerate(observed.columns)}
@@ -116,14 +116,14 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
 
 
 def _draw_series(asked: PlotCommand, model: GraphGPForecaster, names: list[str], axes: Sequence[Axes]) -> None:
-    """Draw forecasts of nodes, or of all on a map, or the time scales of a series by frequency."""
+    """Draw forecasts of nodes, a map of forecasts, or the time scales of a series by frequency."""
     from spectralgp.show.plots import plot_forecast, plot_forecast_map, plot_rates
 
     if asked.inputs is not None:
         raise typer.BadParameter("--inputs must be left out for a series.")
-    past = None if asked.signals is None else files.read_signals(asked, asked.signals, model.graph_)
+    past = None if asked.signals is None else files.signal_table(asked, asked.signals, model.graph_)
     if asked.draw_map:
-        plot_forecast_map(model, asked.steps or 1, ax=axes[0], aspect=_aspect(model.graph_.coordinates))
+        plot_forecast_map(model, asked.steps or 1, ax=axes[0], aspect=map_aspect(model.graph_.coordinates))
     elif not asked.node:
         plot_rates(model, ax=axes[0])
     for name, ax in zip(asked.node or [], axes, strict=False):
@@ -131,17 +131,17 @@ def _draw_series(asked: PlotCommand, model: GraphGPForecaster, names: list[str],
         plot_forecast(model, names.index(name), steps, past=past, levels=(asked.level,), ax=ax)
 
 
-def _aspect(coordinates: Any) -> Any:
-    """Length of a unit upwards to one sideways: of degrees by their latitude, where all coordinates may be degrees."""
+def map_aspect(coordinates: Any) -> Any:
+    """Aspect ratio of a map: by latitude if all coordinates may be degrees, else "equal"."""
     if coordinates is None or coordinates.shape[1] != 2:
         return "equal"
     across, up = np.abs(coordinates).max(axis=0)
-    are_degrees = across <= 180 and up <= 80 and max(across, up) > 2  # no small plane, and not near a pole
+    are_degrees = across <= 180 and up <= 80 and max(across, up) > 2  # neither a small plane nor near a pole
     return 1 / np.cos(np.radians(coordinates[:, 1].mean())) if are_degrees else "equal"
 
 
 def _save(figure: Figure, out: Path, heading: str) -> None:
-    """Save a picture, or a page that has it inside and asks for nothing else."""
+    """Save a picture, or a self-contained page with it."""
     suffix = out.suffix.lower()
     with atomic_write(out) as beside:
         if suffix in PICTURES:
