@@ -15,7 +15,14 @@ from spectralgp.graphs import Graph
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.model.kernels import Diffusion, IndependentSignals, LocalAverage, Polynomial, PseudoInverse
+from spectralgp.model.kernels import (
+    Diffusion,
+    IndependentSignals,
+    LocalAverage,
+    Polynomial,
+    PseudoInverse,
+    held_out_inputs,
+)
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, LikelihoodErrors
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
@@ -318,7 +325,9 @@ def test_held_out_log_densities_need_no_further_pass(name):
     signals, others = task.signals.fold(kept, held_out)
     part = task.part(kept, signals)
     posterior = condition(model, part.inputs, part.signals)
-    prediction = posterior.given(model.input_kernel.between(task.inputs, kept, held_out), task.inputs[held_out])
+    prediction = posterior.given(
+        held_out_inputs(model.input_kernel, task.inputs, kept, held_out), task.inputs[held_out]
+    )
     densities = posterior.log_densities_of(prediction, others)
     truth = expected.at(case.inputs[held_out]).log_density(case.signals[held_out], joint=False)
     assert oracle.relative_error(densities, truth) < QUADRATURE

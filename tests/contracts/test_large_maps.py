@@ -128,7 +128,7 @@ def test_determinants_by_probes_are_within_their_stated_errors():
 @pytest.mark.parametrize(("size", "n_probes"), [(100, 8), (2**16, 8), (2**17, 4), (3 * 2**16, 2), (2**20, 2)])
 def test_probes_of_determinants_are_fewer_the_more_values_each_has(size, n_probes):
     """Half a million values of all together, from two to eight."""
-    operator = SimpleNamespace(random_signs=lambda n_signals, random_state: n_signals)
+    operator = SimpleNamespace(random_block=lambda draw, n_signals, random_state: n_signals)
     covariance = SimpleNamespace(shape=(2, size // 2), basis=SimpleNamespace(operator=operator))
     assert list(ProbedLatentCovariance(covariance)._probes(np.random.default_rng(0))) == [2] * n_probes
 

@@ -14,11 +14,13 @@ from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
 from spectralgp.graphs.operators import (
     MomentPass,
+    column_products,
     combine_columns,
     join_columns,
     keeps_constants,
     largest_eigenvalue,
     low_diagonals,
+    products,
     random_normal,
     random_signs,
     row_products,
@@ -136,8 +138,8 @@ def test_signals_may_come_in_the_order_of_the_partitions(parted, tmp_path):
     for signals in (*sources, np.load(tmp_path / "signals.npy", mmap_mode="r")):
         np.testing.assert_array_equal(signals_of(operator, operator.load(signals)), SIGNALS[:, order])
     other = parted.operator("normalized", SIGNALS)
-    for draw in ("random_signs", "random_normal"):
-        drawn = [signals_of(one, getattr(one, draw)(3, np.random.default_rng(0))) for one in (operator, other)]
+    for draw in (random_signs, random_normal):
+        drawn = [signals_of(one, draw(one, 3, np.random.default_rng(0))) for one in (operator, other)]
         np.testing.assert_array_equal(drawn[0], drawn[1][:, order])
     chosen = np.array([3, 650])
     np.testing.assert_array_equal(signals_of(operator, operator.unit_vectors(chosen)), np.eye(N_NODES)[chosen])
@@ -151,10 +153,10 @@ def test_signals_may_come_in_the_order_of_the_partitions(parted, tmp_path):
 
 def test_random_numbers_belong_to_nodes(pair):
     whole, parts, _ = pair
-    for draw in ("random_signs", "random_normal"):
+    for draw in (random_signs, random_normal):
         states = [np.random.default_rng(3) for _ in range(2)]
         drawn = [
-            signals_of(operator, getattr(operator, draw)(5, state))
+            signals_of(operator, draw(operator, 5, state))
             for operator, state in zip((whole, parts), states, strict=True)
         ]
         np.testing.assert_array_equal(drawn[1], drawn[0])
@@ -198,8 +200,8 @@ def test_arithmetic_is_that_of_arrays(pair):
 
 def test_products_are_sums_over_all_nodes(pair):
     whole, parts, close = pair
-    for verb in ("product", "column_products"):
-        found, expected = (getattr(one, verb)(one.load(SIGNALS), one.load(SIGNALS[::-1] + 1)) for one in (parts, whole))
+    for multiply in (products, column_products):
+        found, expected = (multiply(one.load(SIGNALS), one.load(SIGNALS[::-1] + 1)) for one in (parts, whole))
         assert relative_error(found, expected) < close
 
 

@@ -336,7 +336,7 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     X, Y = walk[:29], walk[1:30]
     model = GraphGPRegressor(Graph(weights)).fit(X, Y)
     (_, plain), (_, heaviest) = sorted(model.posterior_.parts, key=lambda part: part[0])
-    assert not heaviest.prior.input_kernel.has_features
+    assert heaviest.prior.input_kernel.is_identity
     assert plain.transformation is None
     numbers = gathered(model, columns=np.arange(7))
     assert (numbers.inputs, numbers.has_inputs, numbers.variance.of) == (("the signal before",), False, "changes")
@@ -353,8 +353,8 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
 
 
 def test_few_inputs_are_named_and_more_are_counted():
-    def said(n_named, n_inputs=None, columns=None, is_lagged=False, **known):
-        kernel = SimpleNamespace(**{"is_pairwise": False, "has_features": True} | known)
+    def said(n_named, n_inputs=None, columns=None, is_lagged=False, is_pairwise=False, is_identity=False):
+        kernel = SimpleNamespace(form=SimpleNamespace(is_pairwise=is_pairwise), is_identity=is_identity)
         heaviest = SimpleNamespace(prior=SimpleNamespace(input_kernel=kernel, carry=None), transformation=None)
         model = SimpleNamespace(n_features_in_=n_named if n_inputs is None else n_inputs)
         model.feature_names_in_ = [f"x{number}" for number in range(n_named)]
@@ -367,7 +367,7 @@ def test_few_inputs_are_named_and_more_are_counted():
     assert said(0, 1_200) == ("1,200 inputs",)
     assert said(3, columns=np.array([0, 2])) == ("a value at each node", "x1")
     assert said(2, columns=np.array([0, 1]), is_lagged=True) == ("the signal before",)
-    assert said(2, has_features=False) == ()
+    assert said(2, is_identity=True) == ()
     assert said(2, is_pairwise=True) == ("the covariances between signals that were given",)
 
 

@@ -324,7 +324,7 @@ def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
 def test_intervals_that_do_not_hold_are_told(model):
     (said,) = [one for one in series.watch_outs(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one]
     assert said == "90% intervals 1 step ahead covered 70.0% of what came: too narrow, and wider by now."
-    assert any("holes" in one for one in series.watch_outs(numbers_of(model, None)))
+    assert any("missing values" in one for one in series.watch_outs(numbers_of(model, None)))
 
 
 def test_how_long_patterns_last_in_words(model):
