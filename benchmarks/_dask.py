@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _large import GIGABYTE, Stopwatch, peak_memory, present_memory, watched_passes
+from _large import GIGABYTE, peak_memory, present_memory
 
 from spectralgp.graphs.operators import MomentPass, Operator
 
@@ -199,13 +199,6 @@ def moment_pass(operator: Operator, block: Any, n_moments: int) -> MomentPass:
     made = MomentPass(operator, block, gram=True)
     made.extend(n_moments)
     return made
-
-
-def watched_partitions() -> Stopwatch:
-    """A stopwatch on the stages of a fit on a partitioned graph."""
-    from spectralgp.graphs.partitioned.operator import PartitionedOperator
-
-    return watched_passes(PartitionedOperator)
 
 
 def client_memory() -> dict[str, float]:

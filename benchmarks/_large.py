@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits
 from spectralgp import Graph, Polynomial, SpectralKernel
 from spectralgp.graphs.operators import (
     CpuOperator,
-    Operator,
     chebyshev_coefficients,
     chebyshev_points,
     largest_eigenvalue,
@@ -183,17 +182,17 @@ class Stopwatch:
         setattr(owner, attribute, timed)
 
 
-def watched_passes(operator: type[Operator]) -> Stopwatch:
-    """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
+def watched_passes() -> Stopwatch:
+    """A stopwatch on what every fit by passes over the graph does."""
     from spectralgp.estimators import reading
     from spectralgp.model.signals import Signals
-    from spectralgp.model.spectra.quadrature import Density
+    from spectralgp.model.spectra import quadrature
 
     watch = Stopwatch()
     watch.watch(reading, "read_signals", "reading the signals")
-    watch.watch(operator, "largest_eigenvalue", "largest eigenvalue")
+    watch.watch(quadrature, "largest_eigenvalue", "largest eigenvalue")
     watch.watch(Signals, "moments", "moments of the signals")
-    watch.watch(Density, "_raw", "moments of the probes")
+    watch.watch(quadrature.Density, "_raw", "moments of the probes")
     return watch
 
 
@@ -201,7 +200,7 @@ def watched_stages() -> Stopwatch:
     """A stopwatch on the stages of a fit on a large graph."""
     from spectralgp.model.spectra import Quadrature, quadrature
 
-    watch = watched_passes(Operator)
+    watch = watched_passes()
     watch.watch(Graph, "operator", "operator and ordering")
     watch.watch(Quadrature, "diagonals", "variances by probes")
     watch.watch(quadrature, "diagonals_at", "variances at chosen nodes")

@@ -34,13 +34,12 @@ from _dask import (
     moment_pass,
     run_on,
     sent_by,
-    watched_partitions,
     wave_at,
     write_points,
     write_signals,
 )
 from _dask_page import NEW
-from _large import conditions, one_blas_thread, peak_memory, present_memory, report, run_child
+from _large import conditions, one_blas_thread, peak_memory, present_memory, report, run_child, watched_passes
 from _reporting import RESULTS, print_table, save
 from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
@@ -191,7 +190,7 @@ def streamed(sizes: Sizes, folder: Path) -> dict[str, Any]:
     building = time.perf_counter() - start
     write_signals(points, size.n_signals, size.chunk, folder / "signals.zarr")
     inputs = np.linspace(0, 1, size.n_signals)[:, None]
-    watch = watched_partitions()
+    watch = watched_passes()
     spectrum = Chebyshev(n_moments=size.n_moments, max_moments=size.n_moments)
     model = GraphGPRegressor(graph, Polynomial(2), residual=None, carry=None, spectrum=spectrum)
     before = peak_memory()
@@ -266,7 +265,7 @@ def paper(sizes: Sizes, folder: Path) -> dict[str, Any]:
         tiny = small.operator("combinatorial", np.empty((1, 1)))
         tighten(tiny, *largest_eigenvalue(tiny))
         _, n_tasks = _counted_lanczos(tiny)
-        tasks = timed(tiny.largest_eigenvalue)
+        tasks = timed(lambda: largest_eigenvalue(tiny))
     per = size.n_nodes * size.n_steps
     boundary = [graph.partition(number).boundary_ends[-1] for number in range(graph.n_partitions)]
     return {

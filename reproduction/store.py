@@ -22,7 +22,7 @@ FIGURES = "figures.json"
 FORMAT = 2  # raise it when the meaning of a number in the results changes
 PACKAGE, HERE = Path(spectralgp.__file__).parent, Path(__file__).parent
 # what no result depends on: pictures, words and commands
-SHOWING = ("plots", "report", "cli", "__main__.py")
+SHOWING = ("show", "cli", "__main__.py")
 COMPUTING = ("experiments.py", "jobs.py", "problems.py", "released.py", "released_baselines.py")
 DRAWING = ("drawing.py", "filter_pictures.py", "prediction_pictures.py", "figures.py")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -56,7 +56,7 @@ def computing_code() -> str:
 @cache
 def drawing_code() -> str:
     """The same of the code that pictures depend on."""
-    paths = [*sorted((PACKAGE / "plots").rglob("*.py")), *(HERE / name for name in DRAWING)]
+    paths = [*sorted((PACKAGE / "show" / "plots").rglob("*.py")), *(HERE / name for name in DRAWING)]
     return _digest([importlib.metadata.version("matplotlib"), *map(_code, paths)])
 
 

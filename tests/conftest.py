@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import hypothesis
 import pooch
@@ -19,7 +16,6 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA_FILES = ("city45data.mat", "smhi_temp_17.mat", "traffic_delay_san_francisco.mat", "A_cerebellum.mat")
 VALUES_PER_PARAMETER = draws.VALUES_PER_PARAMETER
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 os.environ["MPLBACKEND"] = "Agg"  # of the processes that tests start, too
 
@@ -67,18 +63,6 @@ def learnt_values() -> Iterator[None]:
 def averages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Averages over hyperparameters, as users have them, in a file of tests that asks for `learnt_values`."""
     monkeypatch.setattr(draws, "VALUES_PER_PARAMETER", VALUES_PER_PARAMETER)
-
-
-@pytest.fixture(scope="module")
-def bench(request: pytest.FixtureRequest) -> Iterator[dict[str, ModuleType]]:
-    """The modules of a benchmark that a file of tests names; they find each other as scripts do, by their folder."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-        yield {name: importlib.import_module(name) for name in request.module.MODULES}
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
-            del sys.modules[name]
 
 
 @pytest.hookimpl(trylast=True)

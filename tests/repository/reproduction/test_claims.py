@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up import STUDIES, everything, filters, finished, predictions
+from made_up import STUDIES, filters, finished, predictions
 
-from reproduction.claims import BARS, LOOSE, MAIN, STRICT, Answer, Verdict, beyond, claims
-from reproduction.experiments import BASELINES, BY_ALGORITHM_1, BY_SEARCH, POLYNOMIALS, by_printed
-from reproduction.findings import counts, in_short, printed_count
+from reproduction.claims import Verdict, beyond, claims
+from reproduction.experiments import BY_ALGORITHM_1, BY_SEARCH
 from reproduction.results import Difference
-from reproduction.tables import claims_table
 
 YES, NO, OPEN = Verdict.YES, Verdict.NO, Verdict.OPEN
 
@@ -106,52 +104,10 @@ def test_traffic_holds_only_if_a_polynomial_is_best(best, expected):
     assert by_wording(finished(traffic=results), "polynomials perform best").answer("jointly").verdict is expected
 
 
-def test_weather_and_uber_hold_only_if_both_degrees_are_better():
-    def score(size, model):
-        return {"degree-2": 1.0, "degree-3": 2.0}.get(model.row, 0.0 if size in (15, 10) else 1.5)
-
-    for key, words in (("weather", "degrees 2 and 3 both"), ("uber", "Uber:")):
-        found = finished(**{key: predictions(STUDIES[key], score)})
-        assert by_wording(found, words).answer("jointly").verdict is NO  # with the larger set degree 2 is not
-
-
 def test_fourier_coefficients_near_0_are_asked_beside_every_band_not_a_pool():
     results = predictions(STUDIES["traffic"])
     results[0]["shown"]["fourier"] = [[0.93, 0.5, 0.5, 0.5, 0.96, 2.05]]  # the referee's figures
     assert verdicts(finished(traffic=results), "Fourier") == (NO, NO, YES)
-
-
-def test_as_printed_the_starts_are_counted_apart():
-    def say(size, model):
-        sensible = model.by == by_printed(0.31326168751822286, 1.0) and model.row == "degree-1"
-        if model.by.startswith("as printed") and not sensible:
-            return {"converged": False, "outcome": "NEGATIVE_FILTER"}
-        return {}
-
-    found = everything(**{key: predictions(STUDIES[key], say=say) for key in ("traffic", "weather")})
-    said = printed_count(found)
-    assert "4 of 24 runs end in a sensible filter" in said
-    assert "from our 0.01, 0 of 24" in said
-
-
-def test_every_verdict_is_shown_with_what_other_bars_give():
-    assert str(Answer((NO, YES, YES), "")) == "yes (stricter: **no**)"
-    assert str(Answer((OPEN, NO, YES), "")) == "**no** (stricter: not decided, looser: yes)"
-    assert str(Answer((YES, YES, YES), "")) == "yes"
-    assert (STRICT, MAIN, LOOSE) == BARS
-
-
-def test_the_count_is_over_what_was_tested():
-    found = everything()
-    listed = claims(found)
-    tested = [one for one in listed if one.answers]
-    assert [one.short for one in listed if not one.answers] == ["everything about fMRI"]
-    for solver in ("jointly", "Algorithm 1"):
-        assert sum(counts(tested, solver).values()) == len(tested)
-    said = in_short(listed)
-    assert f"Of {len(tested)} claims that could be tested" in said
-    assert "everything about fMRI" in said.split("**Not run**")[1]
-    assert claims_table(listed).count("\n| ") == len(listed)
 
 
 def test_a_difference_is_taken_in_pairs_and_its_median_stands_one_outlier():
@@ -168,7 +124,3 @@ def test_a_difference_is_taken_in_pairs_and_its_median_stands_one_outlier():
     # the interval of the median from the 6th to the 15th of 20 holds it in 96 of 100 samples
     hits = [one.low <= 0 <= one.high for one in (Difference.of(rng.normal(size=20), np.zeros(20)) for _ in range(2000))]
     assert np.mean(hits) == pytest.approx(0.9586, abs=0.015)
-
-
-def test_every_model_of_the_paper_is_in_its_table():
-    assert len(POLYNOMIALS) + len(BASELINES) == 13

@@ -24,11 +24,6 @@ def source(name: str, folder: Path = SHARED) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
-def test_a_source_that_is_not_here_is_a_reason_to_skip(tmp_path):
-    with pytest.raises(pytest.skip.Exception, match=r"paper\.tex is not here: it is looked for in "):
-        source("paper.tex", tmp_path)
-
-
 def test_table_1_is_the_paper_s():
     text = source("paper.tex")
     body = text.split(r"\label{traffic_fmri}")[1].split(r"\end{tabular}")[0]

@@ -7,11 +7,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from reproduction import released
-from reproduction.experiments import BY_RELEASED, RELEASED_PROGRAM
+from reproduction.experiments import RELEASED_PROGRAM
 from reproduction.jobs import PredictionJob
-from reproduction.problems import problem as problem_of
-from reproduction.released import ADDED, GRID, _Data, _grid_search, run_released
+from reproduction.released import GRID, _Data, _grid_search
 from reproduction.results import mean_score
 from spectralgp import decompose
 from spectralgp.datasets import sensor_graph
@@ -24,8 +22,6 @@ PRINTED = {
     ("traffic", 20): ((-1477.0, -320.29, 3.23), (-1469.4, -320.85, 3.36), (-1471.7, -320.57, 3.34)),
 }
 FIRST_SIXTY_SORTED = -3.36  # degree 3, weather 15
-# on 30 signals it ended at -292.4 with degree 2; a hair beside its start it ends there too, or elsewhere
-UNSTABLE = -292.4
 
 
 @pytest.mark.slow
@@ -40,23 +36,6 @@ def test_it_ends_where_the_authors_own_run_did(data, size, data_folder):
         if data == "weather" and model.row == "degree-3":
             sorted_score = mean_score(fit["scores"]["first 60 sorted"]).mean
             assert sorted_score == pytest.approx(FIRST_SIXTY_SORTED, abs=0.011)
-
-
-@pytest.mark.slow
-def test_on_the_larger_weather_set_its_ending_depends_on_rounding(data_folder, monkeypatch):
-    task = problem_of("weather", 30, 1, data_folder)
-    spectrum = decompose(task.graph, scaled=True)
-    data = _Data(task.inputs, task.signals, spectrum.eigenvectors, np.vander(spectrum.eigenvalues, 3, increasing=True))
-    endings = []
-    # which of them lead elsewhere is for the processor's rounding to say
-    for hair in (0.0, *(number * 1e-13 for number in (1, 2, 3, 4, 5, 10, 30, 100))):
-        monkeypatch.setattr(released, "_grid_search", lambda *given, hair=hair: _grid_search(*given) * (1 + hair))
-        found = run_released(task.graph, task.inputs, task.signals, 2, task.n_grid)
-        before = [np.log(np.expm1(value)) for value in (found.length, found.noise_variance)]
-        value = data.log_likelihood(found.coefficients, *before)[0] - 0.5 * task.signals.size * np.log(2 * np.pi)
-        endings.append(value)
-    assert np.ptp(endings) > 5
-    assert min(abs(value - UNSTABLE) for value in endings) < 0.2
 
 
 @pytest.fixture
@@ -95,16 +74,3 @@ def test_the_grid_search_finds_the_most_likely_filter_of_the_grid(problem):
     assert all(value >= dense(graph, inputs, signals, rng.choice(GRID, 3), 1.0, 0.1) for _ in range(300))
     # of a filter and its negative, which are equally likely, the one that comes last
     assert found[np.flatnonzero(found)[0]] > 0
-
-
-def test_it_adds_one_to_every_coefficient_before_it_constrains(problem, monkeypatch):
-    graph, inputs, signals, _ = problem
-    seen = {}
-    monkeypatch.setattr("reproduction.released._ascend", lambda data, beta, *rest: (beta, *rest, True))
-    monkeypatch.setattr(
-        "reproduction.released._constrain", lambda data, beta, *rest: (seen.setdefault("beta", beta), True)
-    )
-    found = run_released(graph, inputs, signals, 2, n_grid=4)
-    assert BY_RELEASED == "released program"
-    np.testing.assert_array_equal(found.coefficients, seen["beta"])
-    assert set((found.coefficients - ADDED).tolist()) <= set(GRID.tolist())

@@ -68,21 +68,6 @@ def test_quick_runs_everything_whose_files_are_here(quick_run):
 
 
 @pytest.mark.slow
-def test_a_second_run_computes_and_draws_nothing(quick_run, data_folder, tmp_path, monkeypatch):
-    folder = tmp_path / "copy"
-    shutil.copytree(quick_run[0], folder)
-    (folder / "errors.png").unlink()
-    drawn = []
-    monkeypatch.setattr("reproduction.figures.save", lambda figure, path: drawn.append(path.name))
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.*g")}
-    names = [study.key for study in EXPERIMENTS if study.key not in OPTIONAL]
-    outcomes = reproduce(names, quick=True, out=folder, folder=data_folder, n_processes=1)
-    assert {outcome.status for outcome in outcomes} == {"kept"}
-    assert drawn == ["errors.png"]  # the one that was lost
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
-@pytest.mark.slow
 def test_an_interruption_loses_no_job_that_has_ended(remembered, tmp_path):
     steps = []
 
@@ -113,23 +98,6 @@ def test_two_processes_give_the_results_of_one(quick_run, tmp_path):
     for name, mine in one.items():
         for fit, other in zip(mine["learnt"], two[name]["learnt"], strict=True):
             assert fit["log_likelihood"] == pytest.approx(other["log_likelihood"], rel=1e-9)
-
-
-def test_an_unknown_experiment_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="experiments must be among graphs, sensor, noise"):
-        reproduce(["traffik"], out=tmp_path)
-
-
-def test_a_machine_without_data_says_what_is_missing(tmp_path, monkeypatch):
-    def missing(*arguments):
-        raise MissingData("city45data.mat must be on this machine")
-
-    monkeypatch.setattr(runner, "problem", missing)
-    (outcome,) = reproduce(["weather"], quick=True, out=tmp_path, n_processes=1)
-    assert (outcome.status, outcome.message) == (NOT_HAD, "city45data.mat must be on this machine")
-    text = (tmp_path / "summary.md").read_text()
-    assert "Weather: not run here: the file could not be had." in text
-    assert "Traffic" not in text  # nobody asked for it
 
 
 @pytest.fixture
@@ -251,21 +219,6 @@ def test_the_pages_are_made_from_results_alone_and_are_the_same_again(tmp_path, 
     reproduce(out=out, n_processes=1)
     write_page(out, docs)
     assert {path: path.read_bytes() for path in docs.rglob("*.*")} == pages
-
-
-def test_the_summary_of_a_cut_judges_and_counts_nothing(tmp_path, monkeypatch):
-    keep_made_up(tmp_path, {key: study.quick() for key, study in STUDIES.items()})
-    monkeypatch.setattr(runner, "_fetch", lambda study, folder: missing())
-    assert {outcome.status for outcome in reproduce(quick=True, out=tmp_path, n_processes=1)} == {"kept", NOT_HAD}
-    text = (tmp_path / "summary.md").read_text()
-    assert "Its numbers decide nothing" in text
-    for word in ("claim holds", "**no**", "not decided", "95%", "see ", "Random splits"):
-        assert word not in text
-    images = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
-    assert {"table-1.png", "figure-1.png", "figure-2.png", "figure-5.png", "errors.png"} <= set(images)
-    assert all((tmp_path / image).is_file() for image in images)
-    assert text.count("not run here: the file could not be had") == len(OPTIONAL)
-    assert len(text) < 20_000
 
 
 def missing() -> None:

@@ -7,10 +7,9 @@ import json
 
 import pytest
 
-from reproduction import store
 from reproduction.experiments import EXPERIMENTS
 from reproduction.jobs import jobs_of
-from reproduction.store import Drawn, Record, fingerprint, write_text
+from reproduction.store import PACKAGE, SHOWING, Drawn, Record, fingerprint, write_text
 
 STUDY = next(study for study in EXPERIMENTS if study.key == "sensor").quick()
 FIRST, SECOND, *_ = jobs_of(STUDY)
@@ -37,9 +36,11 @@ def test_results_come_in_the_order_of_the_jobs_however_they_ended(tmp_path):
     assert [found["name"] for found in Record(tmp_path, STUDY).results] == [job.name for job in jobs_of(STUDY)]
 
 
-def test_results_of_other_code_are_not_read(tmp_path, monkeypatch):
-    Record(tmp_path, STUDY).keep(FIRST, {}, 1.0)
-    monkeypatch.setattr(store, "computing_code", lambda: "another solver")
+def test_results_of_another_description_or_of_other_code_are_not_read(tmp_path):
+    record = Record(tmp_path, STUDY)
+    record.keep(FIRST, {}, 1.0)
+    assert len(Record(tmp_path, dataclasses.replace(STUDY, n_signals=16)).missing) == len(jobs_of(STUDY))
+    record.path.write_text(record.path.read_text().replace(fingerprint(FIRST), "of another solver"))
     record = Record(tmp_path, STUDY)
     assert FIRST in record.missing
     record.keep(SECOND, {}, 1.0)
@@ -47,32 +48,8 @@ def test_results_of_other_code_are_not_read(tmp_path, monkeypatch):
     assert json.loads(line)["job"] == SECOND.name
 
 
-def test_results_of_another_description_are_not_read(tmp_path):
-    Record(tmp_path, STUDY).keep(FIRST, {}, 1.0)
-    assert len(Record(tmp_path, dataclasses.replace(STUDY, n_signals=16)).missing) == len(jobs_of(STUDY))
-
-
-def test_rooms_that_only_show_results_are_there_and_do_not_count(monkeypatch):
-    before = store.computing_code()
-    store.computing_code.cache_clear()
-    shown = [store.PACKAGE / name for name in store.SHOWING]
-    assert all(path.exists() for path in shown)
-    read = []
-    monkeypatch.setattr(store, "_code", lambda path: read.append(path) or path.name)
-    assert store.computing_code() != before
-    store.computing_code.cache_clear()
-    assert not [path for path in read if any(path.is_relative_to(place) for place in shown)]
-    assert store.PACKAGE / "estimators" / "regressor.py" in read
-
-
-def test_the_code_is_what_python_runs_and_not_what_people_read(tmp_path):
-    path = tmp_path / "solver.py"
-    path.write_text('"""A solver."""\n\n\ndef solve(x):\n    """Solve."""\n    return 2 * x  # twice\n')
-    before = store._code(path)
-    path.write_text('"""A better word."""\n\n\ndef solve(x):\n    """Find."""\n    # double\n    return 2 * x\n')
-    assert store._code(path) == before
-    path.write_text('"""A solver."""\n\n\ndef solve(x):\n    """Solve."""\n    return 3 * x\n')
-    assert store._code(path) != before
+def test_folders_that_only_show_results_are_there():
+    assert all((PACKAGE / name).exists() for name in SHOWING)
 
 
 @pytest.mark.parametrize("n_lost", [1, 2, 30])
@@ -102,7 +79,7 @@ def test_every_job_has_a_fingerprint_of_its_own():
     assert len(own) == len(jobs)
 
 
-def test_a_figure_is_current_until_its_sources_change(tmp_path, monkeypatch):
+def test_a_figure_is_current_until_its_sources_change(tmp_path):
     sources = {"sensor": "one"}
     drawn = Drawn(tmp_path)
     drawn.keep("sensor/figure", sources)
@@ -112,19 +89,3 @@ def test_a_figure_is_current_until_its_sources_change(tmp_path, monkeypatch):
     assert Drawn(tmp_path).is_current("sensor/figure", sources)
     assert not Drawn(tmp_path).is_current("sensor/figure", {"sensor": "two"})
     assert not Drawn(tmp_path).is_current("sensor/errors", sources)
-    monkeypatch.setattr(store, "drawing_code", lambda: "other colours")
-    assert not Drawn(tmp_path).is_current("sensor/figure", sources)
-
-
-def test_an_interrupted_write_leaves_what_was_there_and_no_litter(tmp_path, monkeypatch):
-    path = tmp_path / "page.md"
-    write_text(path, "whole")
-
-    def interrupted(self, target):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.Path, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(path, "never seen")
-    assert path.read_text() == "whole"
-    assert list(tmp_path.iterdir()) == [path]
