@@ -149,6 +149,9 @@ class PartialObservations:
     start: Array | None = None  # a guess of `solution`
     tolerance: float = 0.0  # of solves for the mean and, at least, for deviations
     always_iterates: bool = False  # where single entries of the covariance cost as much as a solve
+    most_dense: int = MOST_DENSE
+    most_exact: int = MOST_EXACT_VALUES
+    most_given: int = MOST_GIVEN
 
     __getstate__ = without_caches
 
@@ -188,12 +191,12 @@ class PartialObservations:
     @property
     def is_written_out(self) -> bool:
         """Whether ``Q`` is known among the values of a signal, and not by draws alone."""
-        return self.covariance.is_written_out and self._n_dense <= MOST_DENSE
+        return self.covariance.is_written_out and self._n_dense <= self.most_dense
 
     @cached_property
     def method(self) -> Method:
         """By which matrix, if any, systems are solved."""
-        most = MOST_DENSE if self.tolerance == 0 else MOST_SOLVED_DENSELY
+        most = self.most_dense if self.tolerance == 0 else MOST_SOLVED_DENSELY
         is_small = self.is_written_out and self._n_dense <= most and not self.always_iterates
         return self._side if is_small else "iterative"
 
@@ -310,7 +313,7 @@ class PartialObservations:
     def n_draws(self) -> int | None:
         """How many draws stand for the covariance of the complete values; None where it is known."""
         most = DRAWS if self.most_deviations is None else self.most_deviations
-        exact = MOST_EXACT_VALUES // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
+        exact = self.most_exact // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
         if self.covariance.is_written_out and self._n_others <= exact:
             return None
         return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.weights.size))
@@ -354,7 +357,7 @@ class PartialObservations:
     def _is_given_signals(self) -> bool:
         """Whether variances are known given the other signals, rather than given all other entries."""
         squares = np.square(np.count_nonzero(self._others, axis=1))
-        return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= MOST_GIVEN
+        return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= self.most_given
 
     @property
     def exact_deviations(self) -> Array:

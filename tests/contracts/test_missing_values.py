@@ -1,4 +1,4 @@
-"""Signals with holes against dense algebra: evidence, gradient, completion, prediction, nowcasting, leaving out."""
+"""Missing values against dense algebra: evidence, gradient, imputation, prediction, nowcasting, leaving out."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from spectralgp import (
 from spectralgp.learning.expectations import MissingValueExpectation
 from spectralgp.learning.missing import objective_of
 from spectralgp.model.fields import PartialObservations, leave_one_out, log_marginal_likelihood, seen_about
-from spectralgp.model.fields import posterior as posteriors
-from spectralgp.model.fields import seen as seeing
+from spectralgp.model.fields.posterior import conditioned
+from spectralgp.model.fields.seen import DRAWS, SignedInverse
 from spectralgp.model.kernels import WithResidual, residual_of, signal_of
 from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
@@ -69,7 +69,7 @@ every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 every_kernel = pytest.mark.parametrize("kernel", [SIGNAL, WithResidual.of(SIGNAL, RESIDUAL)], ids=["plain", "residual"])
 
 
-def holes(mask: np.ndarray, signals: np.ndarray = SIGNALS) -> np.ndarray:
+def missing_at(mask: np.ndarray, signals: np.ndarray = SIGNALS) -> np.ndarray:
     return np.where(mask, signals, np.nan)
 
 
@@ -102,23 +102,15 @@ def prior_of(kernel, spectrum=Exact()):
     return graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE, spectrum=spectrum)
 
 
-def masked_of(kernel, mask, spectrum=Exact()) -> PartialObservations:
-    return seen_under(prior_of(kernel, spectrum), mask)
+def masked_of(kernel, mask, spectrum=Exact(), **settings) -> PartialObservations:
+    return seen_under(prior_of(kernel, spectrum), mask, **settings)
 
 
-def seen_under(prior, mask) -> PartialObservations:
-    return seen_about(0.0, prior.covariance(prior.rows(INPUTS)), read_signals(holes(mask)))
+def seen_under(prior, mask, **settings) -> PartialObservations:
+    return seen_about(0.0, prior.covariance(prior.rows(INPUTS)), read_signals(missing_at(mask)), **settings)
 
 
-def without_dense_matrices(monkeypatch) -> None:
-    monkeypatch.setattr(seeing, "MOST_DENSE", -1)
-    monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
-
-
-@pytest.fixture
-def iterative(monkeypatch):
-    """No dense matrices."""
-    without_dense_matrices(monkeypatch)
+ITERATIVE_ONLY = {"most_dense": -1}  # no dense matrices
 
 
 # Evidence and its gradient
@@ -129,17 +121,15 @@ def iterative(monkeypatch):
 def test_the_evidence_is_that_of_what_was_observed(kernel, mask):
     seen = mask.ravel()
     expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(kernel, INPUTS)[np.ix_(seen, seen)])
-    assert relative_error(log_marginal_likelihood(prior_of(kernel), INPUTS, holes(mask)), expected) < MASKED
+    assert relative_error(log_marginal_likelihood(prior_of(kernel), INPUTS, missing_at(mask)), expected) < MASKED
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-2])
 @pytest.mark.parametrize("spectrum", [Exact(), Chebyshev()], ids=["exact", "quadrature"])
-def test_the_evidence_does_not_depend_on_what_was_asked_before(tolerance, spectrum, monkeypatch):
+def test_the_evidence_does_not_depend_on_what_was_asked_before(tolerance, spectrum):
     """A completion to a tolerance, asked for first, left its solution in the evidence: up to 3.7 nats."""
-    monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
-    first, second = (
-        dataclasses.replace(masked_of(SIGNAL, MASKS["50%"], spectrum), tolerance=tolerance) for _ in range(2)
-    )
+    settings = {"tolerance": tolerance, "always_iterates": tolerance > 0}
+    first, second = (masked_of(SIGNAL, MASKS["50%"], spectrum, **settings) for _ in range(2))
     assert np.isfinite(second.mean).all()
     assert first.log_density() == second.log_density()
 
@@ -148,7 +138,7 @@ def test_the_evidence_does_not_depend_on_what_was_asked_before(tolerance, spectr
 @every_kernel
 def test_the_gradient_is_that_of_the_evidence(kernel, mask):
     task = dataclasses.replace(
-        Task.of(Graph(WEIGHTS), RBF(1.0), INPUTS, SIGNALS, prior=None), signals=read_signals(holes(mask))
+        Task.of(Graph(WEIGHTS), RBF(1.0), INPUTS, SIGNALS, prior=None), signals=read_signals(missing_at(mask))
     )
     objective = objective_of(task, prior_of(kernel), MissingValueExpectation(task, None))
     point = objective.point(prior_of(kernel))
@@ -168,10 +158,8 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
 
 @every_mask
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_completions_are_conditional_means_and_covariances(mask, exact, monkeypatch):
-    if not exact:
-        without_dense_matrices(monkeypatch)
-    masked = masked_of(SIGNAL, mask)
+def test_completions_are_conditional_means_and_covariances(mask, exact):
+    masked = masked_of(SIGNAL, mask, **({} if exact else ITERATIVE_ONLY))
     assert (masked.method == "iterative") is not exact
     mean, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
     completed, solution = masked.filled(SIGNALS)
@@ -205,11 +193,10 @@ def test_other_vectors_than_the_graphs_serve_too():
 # Stochastic quantities, over forty seeds
 
 
-@pytest.mark.usefixtures("iterative")
 @pytest.mark.parametrize("name", ["50%", "90%", "row", "column", "block", "mixture"])
 def test_stochastic_evidence_is_within_its_stated_error(name):
     mask = MASKS[name]
-    masked, seen = masked_of(SIGNAL, mask), mask.ravel()
+    masked, seen = masked_of(SIGNAL, mask, **ITERATIVE_ONLY), mask.ravel()
     expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(SIGNAL, INPUTS)[np.ix_(seen, seen)])
     found = [masked.log_density(np.random.default_rng(seed)) for seed in range(40)]
     z = np.array([(value - expected) / error for value, error in found])
@@ -217,49 +204,24 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
 
 
-@pytest.mark.usefixtures("iterative")
-def test_stochastic_evidence_of_one_hole_has_no_error():
-    mask = MASKS["10%"]
-    expected = oracle.log_density(SIGNALS[mask], 0.0, dense(SIGNAL, INPUTS)[np.ix_(mask.ravel(), mask.ravel())])
-    found, error = masked_of(SIGNAL, mask).log_density(np.random.default_rng(0))
-    assert relative_error(found, expected) < MASKED
-    assert error < MASKED
-
-
-@pytest.mark.parametrize(("most", "n_draws"), [(2**18, 16), (10, 10), (3, 6)])
-def test_a_rough_completion_is_by_few_draws(most, n_draws, monkeypatch):
-    """As many as are affordable, between those of one that is passed and those of a rough one."""
-    signals, prior = holes(MASKS["50%"]), graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
-    monkeypatch.setattr(posteriors, "MOST_ROUGHLY_DRAWN", most * (signals.size if most < 2**18 else 1))
-    for conditioned in (condition, condition_shrunk):
-        rough, fine = (conditioned(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
-        assert (rough.most_deviations, rough.tolerance) == (n_draws, 1e-3)
+def test_a_rough_completion_is_by_few_draws():
+    signals, prior = missing_at(MASKS["50%"]), graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
+    for by in (condition, condition_shrunk):
+        rough, fine = (by(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
+        assert (rough.most_deviations, rough.tolerance) == (16, 1e-3)
         assert (fine.most_deviations, fine.tolerance) == (
             PartialObservations.most_deviations,
             PartialObservations.tolerance,
         )
 
 
-@pytest.mark.parametrize(
-    ("mask", "roughly", "n_completions"), [("10%", False, 3), ("10%", True, 2), (None, False, 1), (None, True, 1)]
-)
-def test_a_covariance_is_learnt_once_from_every_completion(mask, roughly, n_completions, monkeypatch):
-    learn, learnt = posteriors._shrinkage, []
-    monkeypatch.setattr(posteriors, "_shrinkage", lambda plain: learnt.append(learn(plain)) or learnt[-1])
-    prior = graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
-    posterior = condition_shrunk(prior, INPUTS, SIGNALS if mask is None else holes(MASKS[mask]), roughly=roughly)
-    assert len(learnt) == n_completions
-    assert np.array_equal(posterior.prior.shrinkage.root, learnt[-1].root)
-
-
-@pytest.mark.usefixtures("iterative")
-@pytest.mark.parametrize("conditioned", [condition, condition_shrunk])
-def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(conditioned):
-    signals, graph = read_signals(holes(MASKS["50%"]), "global", "global"), Graph(WEIGHTS)
+@pytest.mark.parametrize("by", [condition, condition_shrunk])
+def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(by):
+    signals, graph = read_signals(missing_at(MASKS["50%"]), "global", "global"), Graph(WEIGHTS)
     prior, other = (graph_gp(graph, SIGNAL, RBF(scale), NOISE) for scale in (1.3, 0.2))
-    first = conditioned(prior, INPUTS, signals)
-    conditioned(other, INPUTS, signals).log_evidence()
-    again = conditioned(prior, INPUTS, signals)
+    first = by(prior, INPUTS, signals)
+    by(other, INPUTS, signals).log_evidence()
+    again = by(prior, INPUTS, signals)
     assert np.array_equal(first.at(NEW).mean, again.at(NEW).mean)
     assert np.array_equal(first.at(NEW).variance(), again.at(NEW).variance())
     assert first.log_evidence() == again.log_evidence()
@@ -267,18 +229,17 @@ def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(condi
 
 @pytest.mark.parametrize("name", ["10%", "50%", "90%", "block"])
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_draws_have_the_conditional_covariance(name, exact, monkeypatch):
-    if not exact:
-        without_dense_matrices(monkeypatch)
+def test_draws_have_the_conditional_covariance(name, exact):
     mask, n_draws = MASKS[name], 4_000
-    draws = masked_of(SIGNAL, mask).draws(n_draws, np.random.default_rng(1))[0].reshape(n_draws, -1)
+    masked = masked_of(SIGNAL, mask, **({} if exact else ITERATIVE_ONLY))
+    draws = masked.draws(n_draws, np.random.default_rng(1))[0].reshape(n_draws, -1)
     covariance = np.where(np.outer(~mask, ~mask), given(dense(SIGNAL, INPUTS), mask, SIGNALS)[1], 0.0)
     spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
     assert np.all(np.abs(draws.T @ draws / n_draws - covariance) <= STANDARD_ERRORS * spreads + EXACT)
     assert np.all(np.abs(draws.mean(axis=0)) <= STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_draws) + EXACT)
 
 
-# Predictions from signals with holes
+# Predictions from incomplete signals
 
 
 def predicted(kernel, mask) -> tuple[np.ndarray, np.ndarray]:
@@ -293,9 +254,9 @@ def predicted(kernel, mask) -> tuple[np.ndarray, np.ndarray]:
 
 @every_mask
 @every_kernel
-def test_predictions_from_signals_with_holes(kernel, mask):
+def test_predictions_from_incomplete_signals(kernel, mask):
     mean, covariance = predicted(kernel, mask)
-    found = condition(prior_of(kernel), INPUTS, holes(mask)).at(NEW)
+    found = condition(prior_of(kernel), INPUTS, missing_at(mask)).at(NEW)
     shape = (N_NEW, N_NODES)
     assert relative_error(found.mean, mean.reshape(shape)) < MASKED
     assert relative_error(found.variance(), np.diag(covariance).reshape(shape)) < MASKED
@@ -309,11 +270,11 @@ def test_predictions_from_signals_with_holes(kernel, mask):
 
 @every_mask
 @every_kernel
-def test_densities_of_signals_with_holes(kernel, mask):
-    """Holes in the training signals, in the new ones, or in both."""
+def test_densities_of_incomplete_signals(kernel, mask):
+    """Values missing in the training signals, in the new ones, or in both."""
     mean, covariance = predicted(kernel, mask)
     noisy, shape = covariance + NOISE * np.eye(len(covariance)), (N_NEW, N_NODES)
-    prediction = condition(prior_of(kernel), INPUTS, holes(mask)).at(NEW)
+    prediction = condition(prior_of(kernel), INPUTS, missing_at(mask)).at(NEW)
     for seen in (np.ones(shape, dtype=bool), np.random.default_rng(3).random(shape) > 0.4):
         chosen, observed = seen.ravel(), np.where(seen, FURTHER, np.nan)
         expected = oracle.log_density(FURTHER.ravel()[chosen], mean[chosen], noisy[np.ix_(chosen, chosen)])
@@ -325,36 +286,32 @@ def test_densities_of_signals_with_holes(kernel, mask):
             assert relative_error(singles[row], expected) < MASKED
 
 
-def test_samples_from_signals_with_holes():
+def test_samples_from_incomplete_signals():
     mean, covariance = predicted(SIGNAL, MASKS["50%"])
-    prediction = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])).at(NEW)
+    prediction = condition(prior_of(SIGNAL), INPUTS, missing_at(MASKS["50%"])).at(NEW)
     found = oracle.law_of(lambda state: prediction.sample(1, state))
     assert relative_error(found[0], mean) < MASKED
     assert relative_error(found[1], covariance) < MASKED
 
 
-def test_variances_by_draws_have_an_error(monkeypatch):
+def test_variances_by_draws_have_an_error():
     """That of so many normal squares; none where the covariance is known."""
-    posterior, rows = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])), np.array([4, 1])
-    assert posterior.filled(rows).variance_error.tolist() == [0.0, 0.0]
-    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
-    drawn = condition(prior_of(SIGNAL), INPUTS, holes(MASKS["50%"])).filled(rows)
+    prior, signals, rows = prior_of(SIGNAL), read_signals(missing_at(MASKS["50%"])), np.array([4, 1])
+    assert conditioned(prior, INPUTS, signals).filled(rows).variance_error.tolist() == [0.0, 0.0]
+    drawn = conditioned(prior, INPUTS, signals, most_exact=0).filled(rows)
     expected = np.sqrt(2 / 64) * np.sqrt(np.mean(drawn.variance() ** 2, axis=1))
     assert relative_error(drawn.variance_error, expected) < EXACT
 
 
-@pytest.mark.usefixtures("iterative")
-@pytest.mark.parametrize("most_given", [seeing.MOST_GIVEN, 0], ids=["given other signals", "given other entries"])
-def test_draws_stand_for_what_is_too_much_to_write_out(most_given, monkeypatch):
+@pytest.mark.parametrize("given_signals", [{}, {"most_given": 0}], ids=["given other signals", "given other entries"])
+def test_draws_stand_for_what_is_too_much_to_write_out(given_signals):
     """Variances by draws are within their error, and below it where a share of them is known."""
-    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
-    monkeypatch.setattr(seeing, "MOST_GIVEN", most_given)
     mask = MASKS["50%"]
     prior = prior_of(SIGNAL)
     _, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
     expected = np.where(mask, 0.0, np.diag(covariance).reshape(mask.shape))
-    found = seen_under(prior, mask)
-    assert found.n_draws == seeing.DRAWS
+    found = seen_under(prior, mask, most_exact=0, **ITERATIVE_ONLY, **given_signals)
+    assert found.n_draws == DRAWS
     error = np.abs(found.variance - expected)
     assert np.all(error <= STANDARD_ERRORS * np.sqrt(2 / found.n_draws) * expected)
     naive = np.sum(found.deviations**2, axis=0)
@@ -376,7 +333,7 @@ def test_nowcasting_is_conditioning_on_everything(kernel, mask):
     mean = (across @ signal_given @ signals[everything]).reshape(everything.shape)[N_SIGNALS:]
     covariance = dense(kernel, both, 0.0) - across @ signal_given @ across.T
     joint = covariance.reshape(len(both), N_NODES, len(both), N_NODES)[N_SIGNALS:, :, N_SIGNALS:]
-    posterior = condition(prior_of(kernel), INPUTS, holes(mask))
+    posterior = condition(prior_of(kernel), INPUTS, missing_at(mask))
     found = posterior.at(NEW).given(np.where(seen, FURTHER, np.nan))
     assert relative_error(found.mean, mean) < MASKED
     assert relative_error(found.joint_covariance(), joint, scale=1.0) < DIFFERENCE
@@ -419,9 +376,9 @@ def test_nowcasting_on_a_large_graph(kernel):
 @every_mask
 @every_kernel
 @pytest.mark.parametrize("by", ["signal", "node", "entry"])
-def test_leaving_out_of_signals_with_holes(kernel, mask, by):
+def test_leaving_out_of_incomplete_signals(kernel, mask, by):
     matrix = dense(kernel, INPUTS)
-    left = leave_one_out(condition(prior_of(kernel), INPUTS, holes(mask)), by)
+    left = leave_one_out(condition(prior_of(kernel), INPUTS, missing_at(mask)), by)
     for place in np.ndindex(mask.shape):
         group = np.zeros_like(mask)
         group[place[0] if by == "signal" else slice(None) if by == "node" else place[0], :] = by != "node"
@@ -445,17 +402,7 @@ def test_leaving_out_of_signals_with_holes(kernel, mask, by):
         assert relative_error(density, expected) < DIFFERENCE
 
 
-def test_kernels_with_a_closed_formula_have_holes_too():
-    kernel, mask = Diffusion(strength=2.0), MASKS["mixture"]
-    prior = graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE)
-    node = oracle.diffusion(oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled), 2.0)
-    matrix = np.kron(oracle.rbf(INPUTS, INPUTS), node) + NOISE * np.eye(mask.size)
-    seen = mask.ravel()
-    expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, matrix[np.ix_(seen, seen)])
-    assert relative_error(log_marginal_likelihood(prior, INPUTS, holes(mask)), expected) < MASKED
-
-
-def test_a_large_graph_tells_densities_of_new_signals_with_holes_apart_from_the_evidence_of_training():
+def test_a_large_graph_tells_densities_of_new_incomplete_signals_apart_from_the_evidence_of_training():
     """Each alone, by random probes; the training signals are only conditioned on."""
     new = np.where(np.arange(N_NODES) == 2, np.nan, FURTHER)
     exact, large = (
@@ -478,35 +425,18 @@ class Stub:
     def __init__(self, is_written_out: bool = True) -> None:
         self.is_written_out = is_written_out
 
-    def load(self, values):
-        return values
-
-    unload = times = solve = load
-
-    def inner(self, left, right):
-        return np.sum(left * right)
-
-    def draw_signal(self, random_state):
-        return np.full(self.shape, random_state.standard_normal())
-
-    def draw_noise(self, random_state):
-        return random_state.standard_normal(self.shape)
-
-    def inverse_diagonal(self):
-        return np.ones(self.shape)
-
 
 def stubbed(
-    n_values: int, n_holes: int, is_written_out: bool = True, n_signals: int = 1, **settings
+    n_values: int, n_missing: int, is_written_out: bool = True, n_signals: int = 1, **settings
 ) -> PartialObservations:
     covariance, weights = Stub(is_written_out), np.ones((n_signals, n_values // n_signals))
     covariance.shape = weights.shape
-    weights.flat[:n_holes] = 0.0
+    weights.flat[:n_missing] = 0.0
     return PartialObservations(covariance, np.full(weights.shape, 3.0), weights, **settings)
 
 
 @pytest.mark.parametrize(
-    ("n_values", "n_holes", "exactly", "roughly"),
+    ("n_values", "n_missing", "exactly", "roughly"),
     [
         (9_000, 1_500, "missing", "missing"),
         (9_000, 1_501, "missing", "iterative"),
@@ -520,17 +450,17 @@ def stubbed(
         (10, 6, "observed", "observed"),
     ],
 )
-def test_systems_are_solved_by_the_smaller_matrix_where_it_is_small(n_values, n_holes, exactly, roughly):
+def test_systems_are_solved_by_the_smaller_matrix_where_it_is_small(n_values, n_missing, exactly, roughly):
     """Up to 2,500 entries, or 1,500 where a tolerance is allowed."""
-    assert stubbed(n_values, n_holes).method == exactly
-    assert stubbed(n_values, n_holes, tolerance=1e-9).method == roughly
-    assert stubbed(n_values, n_holes, always_iterates=True).method == "iterative"
-    assert stubbed(n_values, n_holes, is_written_out=False).method == "iterative"
-    assert stubbed(n_values, n_holes).is_written_out is (exactly != "iterative")
+    assert stubbed(n_values, n_missing).method == exactly
+    assert stubbed(n_values, n_missing, tolerance=1e-9).method == roughly
+    assert stubbed(n_values, n_missing, always_iterates=True).method == "iterative"
+    assert stubbed(n_values, n_missing, is_written_out=False).method == "iterative"
+    assert stubbed(n_values, n_missing).is_written_out is (exactly != "iterative")
 
 
 @pytest.mark.parametrize(
-    ("n_values", "n_holes", "settings", "n_draws"),
+    ("n_values", "n_missing", "settings", "n_draws"),
     [
         (2**12, 2**10, {}, None),
         (2**12, 2**10 + 1, {}, 64),
@@ -545,124 +475,26 @@ def test_systems_are_solved_by_the_smaller_matrix_where_it_is_small(n_values, n_
         (2**12, 1, {"is_written_out": False}, 64),
     ],
 )
-def test_draws_stand_for_covariances_that_are_too_large(n_values, n_holes, settings, n_draws):
-    """Four million values of deviations are kept; few holes have no draws where few are wanted either."""
-    assert stubbed(n_values, n_holes, **settings).n_draws == n_draws
+def test_draws_stand_for_covariances_that_are_too_large(n_values, n_missing, settings, n_draws):
+    """Four million values of deviations are kept; few missing values have no draws where few are wanted either."""
+    assert stubbed(n_values, n_missing, **settings).n_draws == n_draws
 
 
-@pytest.mark.parametrize(("n_holes", "is_given"), [(2**10, True), (2**10 + 1, False)])
-def test_variances_are_known_given_other_signals_where_that_is_cheap(n_holes, is_given):
-    """Squares of what is missing of each signal, times the nodes: four billion operations at most."""
-    assert stubbed(2 * 2**12, n_holes, n_signals=2)._is_given_signals == is_given
-    assert not stubbed(2 * 2**12, n_holes, is_written_out=False, n_signals=2)._is_given_signals
-
-
-@pytest.mark.parametrize(
-    ("left_open", "settings", "n_draws"),
-    [
-        (0.0, {}, [8]),
-        (0.08, {}, [8]),
-        (0.125, {}, [8, 5]),
-        (0.2, {}, [8, 24]),
-        (0.5, {}, [8, 56]),
-        (0.5, {"most_deviations": 20}, [8, 12]),
-        (0.5, {"most_deviations": 7}, [7]),
-        (0.5, {"most_deviations": 8}, [8]),
-    ],
-)
-def test_there_are_as_many_draws_as_leave_five_per_cent_of_a_variance_open(left_open, settings, n_draws, monkeypatch):
-    """Twice the square of the share that others leave open, over 5%; draws of one size leave as much of each entry."""
-    asked, size = [], np.sqrt(left_open / (1 - left_open))  # of variances that are one given all other entries
-
-    def draws(self, number, random_state, start=None, tolerance=0.0):
-        asked.append((number, tolerance))
-        signs = random_state.integers(0, 2, (number, *self.weights.shape)) * 2.0 - 1.0
-        return (1 + size) * signs, None
-
-    monkeypatch.setattr(PartialObservations, "draws", draws)
-    monkeypatch.setattr(Stub, "solve", lambda self, values: values / (1 + size))
-    seen = stubbed(2**12, 2**11, is_written_out=False, **settings)
-    deviations = seen.deviations
-    assert [number for number, _ in asked] in (n_draws, [*n_draws, 0])
-    assert {tolerance for _, tolerance in asked} == {1e-2}
-    assert len(deviations) == sum(n_draws)
-    np.testing.assert_allclose(np.sum(np.square(deviations), axis=0), (1 + size) ** 2)
-    rough = stubbed(2**12, 2**11, is_written_out=False, tolerance=0.3)
-    assert rough.deviations.any()
-    assert asked[-1][1] == 0.3
-
-
-@pytest.mark.parametrize(("n_values", "sizes"), [(2**15, [4, 1]), (2**16, [2, 2, 1]), (2**18, [1] * 5)])
-def test_draws_are_solved_for_some_at_a_time(n_values, sizes, monkeypatch):
-    """131,072 values, so that what a step takes stays in a cache; each goes on from its own start."""
-    calls = []
-
-    def filled(self, values, start=None, tolerance=0.0):
-        calls.append((len(values), start, tolerance))
-        return 0.25 * values, 2.0 * values
-
-    monkeypatch.setattr(PartialObservations, "filled", filled)
-    seen, starts = stubbed(n_values, 5, is_written_out=False), np.zeros((5, 1, n_values))
-    starts += np.arange(5.0)[:, None, None]
-    drawn, solutions = seen.draws(5, np.random.default_rng(0), starts, 0.01)
-    assert [number for number, _, _ in calls] == sizes
-    assert np.concatenate([start[:, 0, 0] for _, start, _ in calls]).tolist() == [0, 1, 2, 3, 4]
-    assert {tolerance for _, _, tolerance in calls} == {0.01}
-    rng = np.random.default_rng(0)
-    prior = np.stack([seen.covariance.draw_signal(rng) + seen.covariance.draw_noise(rng) for _ in range(5)])
-    np.testing.assert_allclose(drawn, 0.75 * prior)
-    np.testing.assert_allclose(solutions, 2.0 * prior)
-
-
-@pytest.mark.parametrize(
-    ("n_values", "n_probes", "max_steps", "tolerance"),
-    [
-        (100, 32, 200, 1e-5),
-        (2**13, 32, 200, 1e-5),
-        (2**14, 16, 200, 1e-5),
-        (2**16, 6, 200, 1e-5),
-        (2**20, 6, 200, 1e-5),
-        (2**20 + 1, 2, 20, 1e-3),
-    ],
-)
-def test_determinants_take_as_many_probes_as_there_is_time_for(n_values, n_probes, max_steps, tolerance, monkeypatch):
-    probes, solved = [], []
-
-    def quadrature(steps, max_steps):
-        probes.append(max_steps)
-        return np.array([1.0, np.exp(2.0)]), np.array([0.75, 0.25])
-
-    def gradients(system, rest, start, tolerance):
-        solved.append(tolerance)
-        return 2.0 * rest
-
-    monkeypatch.setattr(seeing, "gauss_quadrature", quadrature)
-    monkeypatch.setattr(seeing, "conjugate_gradients", gradients)
-    seen = stubbed(n_values, 10, is_written_out=False)
-    found, error = seen.log_density()
-    assert probes == [max_steps] * n_probes
-    assert solved == [tolerance]
-    assert error == 0.0
-    n_observed = n_values - 10  # each of 3, of which a solve makes 12, by the noise; the mean logarithm is a half
-    assert found == pytest.approx(-0.5 * n_observed * (36.0 + 0.5 + np.log(2 * np.pi)))
-
-
-@pytest.mark.usefixtures("iterative")
-def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws(monkeypatch):
+def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws():
     """Given the other signals nothing is left open, so that draws have nothing to say."""
-    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
     prior, mask = graph_gp(Graph(WEIGHTS), SIGNAL, None, NOISE), MASKS["50%"]
-    found = seen_about(0.0, prior.covariance(prior.rows(np.empty((N_SIGNALS, 0)))), read_signals(holes(mask)))
+    settings = {"most_exact": 0, **ITERATIVE_ONLY}
+    covariance = prior.covariance(prior.rows(np.empty((N_SIGNALS, 0))))
+    found = seen_about(0.0, covariance, read_signals(missing_at(mask)), **settings)
     node = node_covariances(SIGNAL)[0] + NOISE * np.eye(N_NODES)
     expected = given(np.kron(np.eye(N_SIGNALS), node), mask, SIGNALS)[1]
-    assert found.n_draws == seeing.DRAWS
+    assert found.n_draws == DRAWS
     assert relative_error(found.variance, np.where(mask, 0.0, np.diag(expected).reshape(mask.shape))) < MASKED
 
 
-@pytest.mark.usefixtures("iterative")
 def test_what_is_given_where_nothing_was_observed_does_not_count():
     mask = MASKS["50%"]
-    masked, other = masked_of(SIGNAL, mask), np.where(mask, SIGNALS, 1e3)
+    masked, other = masked_of(SIGNAL, mask, **ITERATIVE_ONLY), np.where(mask, SIGNALS, 1e3)
     np.testing.assert_array_equal(masked.solve(other), masked.solve(SIGNALS))
     np.testing.assert_array_equal(masked.filled(other)[0], masked.filled(SIGNALS)[0])
 
@@ -675,12 +507,12 @@ def test_inverses_of_matrices_of_either_sign():
     for sizes in (np.array([0.1, 0.5, 1.0, 2.0, 3.0, 7.0]), np.array([-4.0, -0.5, 0.2, 1.0, 3.0, 7.0])):
         matrix = (vectors * sizes) @ vectors.T
         for is_definite in {bool(np.all(sizes > 0)), False}:
-            found = seeing.SignedInverse.of(matrix.copy(), is_definite)
+            found = SignedInverse.of(matrix.copy(), is_definite)
             assert relative_error(found.times(values), values @ np.linalg.inv(matrix)) < EXACT
             assert relative_error(found.times(values[0]), values[0] @ np.linalg.inv(matrix)) < EXACT
             assert relative_error(found.form(columns), columns.T @ np.linalg.solve(matrix, columns)) < EXACT
             assert found.log_determinant == pytest.approx(np.sum(np.log(np.abs(sizes))))
-    nothing = seeing.SignedInverse.of(np.empty((0, 0)), is_definite=True)
+    nothing = SignedInverse.of(np.empty((0, 0)), is_definite=True)
     assert nothing.log_determinant == 0.0
     assert nothing.times(np.empty((3, 0))).shape == (3, 0)
     assert np.array_equal(nothing.form(np.empty((0, 2))), np.zeros((2, 2)))
