@@ -458,12 +458,9 @@ def _below_one(weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", WEIGHED)
 @pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr(seeing, "MOST_DENSE", -1)
-        monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
-    kind = KINDS[name]
-    seen = PartialObservations(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
+def test_entries_with_a_noise_of_their_own(name, weights, exact):
+    kind, limits = KINDS[name], {} if exact else {"most_dense": -1}
+    seen = PartialObservations(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights, **limits)
     solution, mean, left, log_density = dense_seen(kind, weights)
     blocks, limit = left.reshape(*kind.shape, *kind.shape), MASKED if exact else ITERATIVE
     assert (seen.method == "iterative") is not exact
@@ -521,10 +518,10 @@ def test_draws_given_entries_with_a_noise_of_their_own(weights):
     assert relative_error(found, left) < MASKED
 
 
-def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):
-    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+def test_few_draws_stand_for_entries_with_a_noise_of_their_own():
     kind, weights = KINDS["inputs, graph"], SEEN["none is one"]
-    seen, variances = PartialObservations(kind.covariance, SIGNALS, weights), np.diag(dense_seen(kind, weights)[2])
+    seen = PartialObservations(kind.covariance, SIGNALS, weights, most_exact=0)
+    variances = np.diag(dense_seen(kind, weights)[2])
     assert seen.n_draws == seeing.DRAWS
     error = np.abs(seen.signal_variance.ravel() - variances)
     assert np.all(error < STANDARD_ERRORS * np.sqrt(2 / seen.n_draws) * variances)
@@ -549,15 +546,11 @@ def test_draws_of_complete_values_have_the_covariance_that_they_stand_for(name, 
 def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(weights, most_given, monkeypatch):
     """As many as it takes to tell what they say from what they should."""
     n_draws = 20_000
-    for name, value in {
-        "MOST_EXACT_VALUES": 0,
-        "DRAWS": n_draws,
-        "FIRST_DRAWS": n_draws,
-        "MOST_GIVEN": most_given,
-    }.items():
-        monkeypatch.setattr(seeing, name, value)
+    monkeypatch.setattr(seeing, "DRAWS", n_draws)
+    monkeypatch.setattr(seeing, "FIRST_DRAWS", n_draws)
     kind = KINDS["inputs, graph"]
-    seen, left = PartialObservations(kind.covariance, SIGNALS, weights), dense_seen(kind, weights)[2]
+    seen = PartialObservations(kind.covariance, SIGNALS, weights, most_exact=0, most_given=most_given)
+    left = dense_seen(kind, weights)[2]
     assert seen.n_draws == n_draws
     blocks, spread = left.reshape(*kind.shape, *kind.shape), dense_complete(kind, weights)[1]
     limit = STANDARD_ERRORS * np.sqrt(2 / n_draws)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from spectralgp.model.fields import (
 )
 from spectralgp.model.fields import field as field_module
 from spectralgp.model.fields import posterior as posterior_module
-from spectralgp.model.fields import seen as seeing
+from spectralgp.model.fields.seen import PartialObservations
 from spectralgp.model.fields.shrinkage import _misfit
 from spectralgp.model.kernels import Polynomial, WithResidual, residual_of
 from spectralgp.model.signals import read_signals
@@ -471,10 +472,10 @@ def test_signals_together_must_be_few_enough_to_write_out(monkeypatch):
     assert expected != pytest.approx(np.sum(alone), abs=1e-3)
 
 
-def test_what_draws_alone_tell_says_nothing_of_tails(monkeypatch):
+def test_what_draws_alone_tell_says_nothing_of_tails():
     some, prior = np.where(SOME, FURTHER, np.nan), shrunk_of(SIGNAL).prior
-    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
     field = condition(prior, INPUTS, SIGNALS).at(NEW).given(some)
+    field = replace(field, seen=replace(field.seen, most_dense=0))
     assert relative_error(field.variance(), replace(field, freedom=np.inf).variance()) < EXACT
     densities = student.logpdf(FURTHER, prior.freedom, field.mean, field.std(True) * np.sqrt(1 - 2 / prior.freedom))
     nodes = np.arange(N_NODES)
@@ -660,7 +661,7 @@ def test_degrees_of_freedom_that_are_not_learnt_are_those_of_the_covariance(monk
     holed[0, 0] = np.nan
     unasked = condition_shrunk(prior, INPUTS, SIGNALS, learns_tails=False).prior
     learnt = [condition_shrunk(prior, INPUTS, signals).prior for signals in (SIGNALS, holed)]
-    monkeypatch.setattr(seeing, "MOST_DENSE", 0)
+    monkeypatch.setattr(posterior_module, "PartialObservations", partial(PartialObservations, most_dense=0))
     untold = condition_shrunk(prior, INPUTS, holed).prior
     for one in (unasked, untold):
         assert one.freedom == pytest.approx(one.shrinkage.total + 2, rel=1e-3)

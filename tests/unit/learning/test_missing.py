@@ -372,9 +372,12 @@ def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypa
         asked.append((n_draws, None if start is None else len(start), tolerance))
         return draws(self, n_draws, random_state, start, tolerance)
 
-    monkeypatch.setattr("spectralgp.model.fields.seen.MOST_DENSE", -1)
+    def iterative(*given, **how):
+        told.append(how)
+        return about(*given, **how, most_dense=-1)
+
     monkeypatch.setattr(PartialObservations, "draws", recorded)
-    monkeypatch.setattr(expectations, "seen_about", lambda *given, **how: told.append(how) or about(*given, **how))
+    monkeypatch.setattr(expectations, "seen_about", iterative)
     monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 1e-9)
     for is_far in (True, False, True):
         expectation.completed(TRUTH, is_far)
