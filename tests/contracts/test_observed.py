@@ -305,7 +305,7 @@ def test_weights_divide_a_noise_that_is_learnt(tmp_path):
     weights[0, 0] = 0.0
     with pytest.raises(ValueError, match=r"weights must be finite and above 0 .* row 0, column 0"):
         model.fit(inputs, values, weights=weights)
-    with pytest.raises(ValueError, match="weights must be left out where noise_variance"):
+    with pytest.raises(ValueError, match="weights must be left out if noise_variance"):
         model.fit(inputs, values, weights=2.0, noise_variance=1.0)
     with pytest.raises(ValueError, match="weights must be left out with likelihood='poisson'"):
         GraphGPRegressor(GRAPH, likelihood="poisson").fit(None, np.ones((2, N_NODES)), weights=2.0)
@@ -406,7 +406,7 @@ def test_bad_values_are_refused_by_their_place():
     match = r"noise_variance must be finite and above 0.*got 0 at row 4, column 7 \(1 such in all\)"
     refused(match, "gaussian", {"noise_variance": exposure})
     refused("weights must be finite and above 0.*got 0 at row 4, column 7", "gaussian", {"weights": exposure})
-    refused("weights must be left out where noise_variance is given", "gaussian", {"weights": 1, "noise_variance": 1})
+    refused("weights must be left out if noise_variance is given", "gaussian", {"weights": 1, "noise_variance": 1})
     refused(r"noise_variance must be left out with likelihood='poisson'.*It takes exposure", fit={"noise_variance": 1})
 
 
@@ -430,7 +430,7 @@ def test_covariates_that_differ_between_signals_are_asked_for_again():
     own[-1, 2] += 0.5
     model.fit(inputs, values, exposure=exposure, covariates={"own": own})
     for given, found in (({}, r"\[\]"), ({"covariates": {"other": own[0]}}, r"\['other'\]")):
-        match = rf"covariates must be those of fit, \['own'\], where they differ between signals; got {found}"
+        match = rf"covariates must be those of fit, \['own'\], since they differ between signals; got {found}"
         with pytest.raises(ValueError, match=match):
             model.predict(inputs[:2], **given)
 
@@ -452,7 +452,7 @@ def test_what_does_not_carry_over_says_so_by_name(fitted):
     with pytest.raises(TypeError, match="unexpected keyword argument 'expose'"):
         fitted.predict(np.zeros((1, 1)), expose=3)
     plain = GraphGPRegressor(GRAPH, Polynomial(1), RBF()).fit(*counts(0.0)[:2])
-    with pytest.raises(ValueError, match="exposure must be left out where the model was fitted without"):
+    with pytest.raises(ValueError, match="exposure must be left out, since the model was fitted without"):
         plain.predict(np.zeros((1, 1)), exposure=2.0)
 
 

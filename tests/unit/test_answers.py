@@ -97,7 +97,7 @@ ALONE = {"residual": None, "carry": None}
     ("kernel", "settings", "signals", "lines"),
     [
         (Polynomial(1), ALONE, SIGNALS, "signal inputs noise"),
-        (Polynomial(1), {"residual": Polynomial(1)}, HOLED, "signal residual carry inputs noise holes"),
+        (Polynomial(1), {"residual": Polynomial(1)}, HOLED, "signal residual carry inputs noise missing"),
         (Polynomial(1), {"carry": None}, SIGNALS, "signal residual inputs noise shrunk tails"),
         (Identity(), ALONE | {"likelihood": "poisson"}, np.round(np.exp(HOLED)), "signal inputs white observed"),
     ],

@@ -288,7 +288,7 @@ def test_a_large_graph_with_holes_says_that_its_predictions_are_the_fit(tmp_path
     mean, std = model.predict(X, return_std=True, include_noise=True)
     assert oracle.relative_error(numbers.predictions.mean, mean) < FORMULA
     assert oracle.relative_error(numbers.predictions.std, std) < FORMULA
-    assert "not checked" in " ".join(words.watch_outs(numbers))
+    assert "not checked" in " ".join(words.cautions(numbers))
     page = model.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "coverage is no evidence" in page
 
@@ -387,7 +387,7 @@ def test_errors_and_biases_are_those_of_the_nodes(told):
     assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
     assert said.endswith(f"and smallest at {worst[-1]} ({found.node_errors[worst[-1]]:.3g}).")
     assert words.worst_nodes(["one"], np.ones(1)) == words.worst_nodes("ab", np.full(2, np.nan)) == []
-    first = " ".join(words.glance(told))
+    first = " ".join(words.accuracy_words(told))
     assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
     assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
@@ -780,8 +780,8 @@ def test_variance_in_words():
 )
 def test_what_to_watch_out_for(told, change, said):
     numbers = dataclasses.replace(told, counts=SignalCounts(50))
-    before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
-    after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
+    before = words.cautions(dataclasses.replace(numbers, bands=_bands()))
+    after = words.cautions(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
     assert before == []
     assert any(said in one for one in after), after
     n_more = 2 if "never observed" in said else 1  # whose values are missing, too
@@ -798,7 +798,7 @@ def test_nothing_is_said_where_nothing_stands_out(told):
         {"variance": VarianceShares(0.01, 0.0, 0.0, 0.99, 0.01, None, "changes")},
         {"variance": VarianceShares(0.5, 0.0, 0.0, 0.5, None, None)},
     ):
-        assert words.watch_outs(dataclasses.replace(told, **quiet | change)) == [], change
+        assert words.cautions(dataclasses.replace(told, **quiet | change)) == [], change
 
 
 def test_uncertain_filters_are_told():
@@ -827,15 +827,15 @@ def test_shares_and_numbers_in_words():
 def test_how_much_there_is_and_what_is_predicted_in_words(told):
     numbers = dataclasses.replace(told, order="")
     sizes = f"12 training signals on 7 nodes and {numbers.graph.n_edges} edges"
-    assert words.overview(numbers) == f"{sizes}; one model."
+    assert words.data_overview(numbers) == f"{sizes}; one model."
     (one,) = numbers.members
     several = [dataclasses.replace(one, weight=weight) for weight in (0.7, 0.3, 0.0)]
     ordered = dataclasses.replace(numbers, members=tuple(several), order="Rows are in the order of time.")
-    assert words.overview(ordered) == f"{sizes}; a mixture of 2 models. Rows are in the order of time."
-    assert words.glance(numbers)[0] == "The model predicts signals, a value at each of 7 nodes, from 1 input."
+    assert words.data_overview(ordered) == f"{sizes}; a mixture of 2 models. Rows are in the order of time."
+    assert words.accuracy_words(numbers)[0] == "The model predicts signals, a value at each of 7 nodes, from 1 input."
     first = "The model says how signals, a value at each of 7 nodes, are distributed. It has no inputs."
-    assert words.glance(dataclasses.replace(numbers, inputs=(), note="Some."))[:2] == ["Some.", first]
-    bare = words.glance(dataclasses.replace(numbers, forecasts=(), fillings=()))
+    assert words.accuracy_words(dataclasses.replace(numbers, inputs=(), note="Some."))[:2] == ["Some.", first]
+    bare = words.accuracy_words(dataclasses.replace(numbers, forecasts=(), fillings=()))
     off = f"are typically off by {numbers.scores.error:.3g} (root mean square)"
     assert bare[1] == f"Predictions of each training signal from all others {off}."
 
@@ -937,12 +937,12 @@ def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
     with pytest.warns(Warning, match="did not converge"):
         model = GraphGPRegressor(Graph(weights), Polynomial(2), residual=None, solver=Sqp(max_iterations=1)).fit(X, Y)
     numbers = gathered(model)
-    assert any("did not converge" in one and "Raise max_iterations" in one for one in words.watch_outs(numbers))
+    assert any("did not converge" in one and "Raise max_iterations" in one for one in words.cautions(numbers))
     (member,) = numbers.members
     certificate = dataclasses.replace(member.fit.certificate, active=("noise_variance at its lower bound",))
     fit = dataclasses.replace(member.fit, certificate=certificate)
     numbers = dataclasses.replace(numbers, members=(dataclasses.replace(member, fit=fit),))
-    assert any("noise is at its lower bound" in one for one in words.watch_outs(numbers))
+    assert any("noise is at its lower bound" in one for one in words.cautions(numbers))
 
 
 # ----------------------------------------------------------------------------------------------------------- page

@@ -262,7 +262,7 @@ def numbers_of(model, found, times=()):
 
 
 def test_what_is_said_first(model):
-    said = series.glance(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
+    said = series.forecast_accuracy_words(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
     assert said == [
         "The model forecasts 6 nodes from their past.",
         "Forecasts are judged on the rows given that the model has not seen.",
@@ -275,12 +275,14 @@ def test_what_is_said_first(model):
         "too high by 0.2 on average.",
         "1 step ahead errors are largest at b (3), d (2) and a (1), and smallest at e (0.5).",
     ]
-    worse = series.glance(numbers_of(model, backtest([2.0, 2.0], [1.5, 1.9])))
+    worse = series.forecast_accuracy_words(numbers_of(model, backtest([2.0, 2.0], [1.5, 1.9])))
     assert "Persistence had the smaller error 1 and 6 steps ahead." in worse
-    said = series.glance(numbers_of(model, backtest([1.0], [1.5])))
+    said = series.forecast_accuracy_words(numbers_of(model, backtest([1.0], [1.5])))
     assert "Persistence has a smaller error at no horizon." in said
     old = dataclasses.replace(backtest([1.0], [1.5]), coverages=None, bias=None)
-    assert "1 step ahead 90% of values lie inside their 90% intervals." in series.glance(numbers_of(model, old))
+    assert "1 step ahead 90% of values lie inside their 90% intervals." in series.forecast_accuracy_words(
+        numbers_of(model, old)
+    )
     heads, (row,) = series.by_horizon(old)
     assert (heads[-2:], row[-2:]) == (["CRPS of persistence", "in 90%"], ["0.75", "90.0%"])
     assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
@@ -289,14 +291,14 @@ def test_what_is_said_first(model):
 def test_how_much_there_is_in_words(model):
     numbers = numbers_of(model, None)
     sizes = f"{N_LEARNT} rows of 6 nodes and 6 edges"
-    assert series.overview(numbers) == f"{sizes}; a forecast of 1 step, up to row 0."
+    assert series.series_overview(numbers) == f"{sizes}; a forecast of 1 step, up to row 0."
     past = np.ones((2, 6))
     shown = forecast_predictions(["row 7", "row 8", "row 9", "row 10"], past, past, 2 * past, 3 * past, None)
     assert (
-        series.overview(dataclasses.replace(numbers, predictions=shown))
+        series.series_overview(dataclasses.replace(numbers, predictions=shown))
         == f"{sizes}; a forecast of 2 steps, up to row 10."
     )
-    assert series.glance(numbers)[1:] == ["There were too few rows to tell how good forecasts are."]
+    assert series.forecast_accuracy_words(numbers)[1:] == ["There were too few rows to tell how good forecasts are."]
 
 
 def test_scores_by_horizon_are_a_table():
@@ -322,9 +324,11 @@ def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
 
 
 def test_intervals_that_do_not_hold_are_told(model):
-    (said,) = [one for one in series.watch_outs(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one]
+    (said,) = [
+        one for one in series.forecast_cautions(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one
+    ]
     assert said == "90% intervals 1 step ahead covered 70.0% of what came: too narrow, and wider by now."
-    assert any("missing values" in one for one in series.watch_outs(numbers_of(model, None)))
+    assert any("missing values" in one for one in series.forecast_cautions(numbers_of(model, None)))
 
 
 def test_how_long_patterns_last_in_words(model):
@@ -332,7 +336,7 @@ def test_how_long_patterns_last_in_words(model):
     times = [
         ComponentCurve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])
     ]
-    said = " ".join(series.neighbour_words(numbers_of(model, None, times)))
+    said = " ".join(series.component_words(numbers_of(model, None, times)))
     assert (
         "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
     )
@@ -346,7 +350,7 @@ def test_how_much_neighbours_have_a_say_in_words(model):
         on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))
         stack = SimpleNamespace(weights=np.array(weights), members=(on_graph, alone), drift_horizons=drift)
         numbers = dataclasses.replace(numbers_of(model, None, times), model=SimpleNamespace(stack=stack))
-        return series.neighbour_words(numbers)
+        return series.component_words(numbers)
 
     lasting = "Matern 1/2: patterns last some 2 steps, smooth or rough."
     share = "of the weight in forecasts go to models in which neighbours have a say"

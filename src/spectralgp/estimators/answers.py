@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +70,8 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
     return carried + (np.zeros(len(points)) if model.carry is None else model.carry.response(points))
 
 
-def doubts(learnt: FittedModels) -> list[Warning]:
-    """Warnings about learnt models: noise at its lower bound, and fits that did not converge."""
+def fit_warnings(learnt: FittedModels) -> list[Warning]:
+    """Warnings of noise at its lower bound and of fits that did not converge."""
     found: list[Warning] = []
     # without a prior the bound is a choice of the user's, and met as often as not
     has_prior = learnt.candidates[0].task.prior is not None
@@ -94,12 +94,11 @@ def doubts(learnt: FittedModels) -> list[Warning]:
 
 
 def mixture_summary(learnt: FittedModels) -> str:
-    """What was learnt in words: one paragraph per model, the heaviest first."""
+    """Return a summary of the learnt models: one paragraph each, the largest weight first."""
     from spectralgp.show.report.words import count
 
-    fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
-    graph = fits[0].model.spectrum.graph
+    graph = learnt.fits[0].model.spectrum.graph
     n_models = int(np.sum(learnt.weights > 0))
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(n_signals, 'signal')} on {count(n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
@@ -108,45 +107,48 @@ def mixture_summary(learnt: FittedModels) -> str:
         lines.append(learnt.note)
     if learnt.order is not None:
         lines.append(learnt.order.described)
-    for index in np.argsort(-learnt.weights, kind="stable").tolist():
-        fit, candidate = fits[index], learnt.candidates[index]
-        model = fit.model
-        lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
-        has = {
-            "signal": True,
-            "residual": residual_of(model.graph_kernel) is not None,
-            "carry": model.carry is not None or bool(candidate.carried),
-        }
-        # of a model without a weight what draws would say is of no use
-        drawn = [learnt.shown_of_each[index]] if n_signals and learnt.weights[index] else []
-        for which in (which for which, is_there in has.items() if is_there):
-            if not model.graph_kernel.shares_eigenvectors:
-                lines.append(f"  {which + ':':<9} not a function on the spectrum")
-                continue
-            shape = filter_shape([(1.0, model, 1.0, candidate.carried)], drawn, model.spectrum, which)
-            values = "" if shape.kind == "none" else f" ({shape.values})"
-            lines.append(f"  {which + ':':<9} {shape.meaning(which == 'carry')}{values}")
-        lines.append(f"  inputs:   {model.input_kernel.described}")
-        if model.likelihood is None:
-            lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
-        else:
-            lines.append(f"  white:    standard deviation {np.sqrt(model.noise_variance):.3g}, of the latent signals")
-            lines.append(f"  observed: {model.likelihood}; {fit.method}")
-        if not candidate.task.signals.is_complete and model.likelihood is None:
-            lines.append(f"  holes:    {fit.method}")
-        scales, first = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0]
-        if scales is not None:
-            lines.append(f"  scales:   of signals, from {scales.min():.2g} to {scales.max():.2g}")
-        if first.mean_amplitude != 1.0:
-            share = f"{first.mean_amplitude:.2g} of the variance by inputs"
-            lines.append(f"  means:    {share}, for the least squared error")
-        if candidate.shrunk and first.shrinkage is not None:
-            share = f"{first.shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
-            lines.append(f"  shrunk:   {share}")
-            lines.append(f"  tails:    those of a t with {first.shrinkage.freedom:.3g} degrees of freedom")
-        if not fit.converged:
-            lines.append(f"  fit:      {fit.message}")
+    for member in np.argsort(-learnt.weights, kind="stable").tolist():
+        lines += ["", f"weight {learnt.weights[member]:.2f}: {learnt.candidates[member].described}"]
+        lines += [f"  {name + ':':<9} {text}" for name, text in _member_words(learnt, member)]
     return "\n".join(lines)
+
+
+def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]]:
+    """Names and descriptions of the filters, inputs, noise and corrections of one model."""
+    fit, candidate, first = learnt.fits[member], learnt.candidates[member], learnt.draws[member].models[0]
+    model, signals = fit.model, candidate.task.signals
+    has = {
+        "signal": True,
+        "residual": residual_of(model.graph_kernel) is not None,
+        "carry": model.carry is not None or bool(candidate.carried),
+    }
+    # draws say nothing of a model without a weight
+    drawn = [learnt.shown_of_each[member]] if signals.shape[0] and learnt.weights[member] else []
+    for which in (which for which, is_there in has.items() if is_there):
+        if not model.graph_kernel.shares_eigenvectors:
+            yield which, "not a function on the spectrum"
+            continue
+        shape = filter_shape([(1.0, model, 1.0, candidate.carried)], drawn, model.spectrum, which)
+        values = "" if shape.kind == "none" else f" ({shape.values})"
+        yield which, f"{shape.meaning(which == 'carry')}{values}"
+    yield "inputs", str(model.input_kernel.described)
+    deviation = f"standard deviation {np.sqrt(model.noise_variance):.3g}"
+    if model.likelihood is None:
+        yield "noise", deviation
+        if not signals.is_complete:
+            yield "missing", fit.method
+    else:
+        yield "white", f"{deviation}, of the latent signals"
+        yield "observed", f"{model.likelihood}; {fit.method}"
+    if (scales := signals.units.signal_scales) is not None:
+        yield "scales", f"of signals, from {scales.min():.2g} to {scales.max():.2g}"
+    if first.mean_amplitude != 1.0:
+        yield "means", f"{first.mean_amplitude:.2g} of the variance by inputs, for the least squared error"
+    if candidate.shrunk and first.shrinkage is not None:
+        yield "shrunk", f"{first.shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
+        yield "tails", f"those of a t with {first.shrinkage.freedom:.3g} degrees of freedom"
+    if not fit.converged:
+        yield "fit", fit.message
 
 
 def filter_shape(

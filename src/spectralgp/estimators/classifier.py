@@ -25,7 +25,7 @@ from spectralgp.learning.classes import (
     ClassMember,
     ClassMixture,
     LabelledEntries,
-    doubts,
+    class_warnings,
     learn_member,
     mixed,
     node_covariances,
@@ -129,8 +129,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @property
-    def _doubts(self) -> list[Warning]:
-        return doubts(self._mixture)
+    def _warnings(self) -> list[Warning]:
+        return class_warnings(self._mixture)
 
     def _read_inputs(self, X: Any, read: _Labels) -> Array | None:
         """Features of nodes or inputs of signals, checked, in the order of the labels."""

@@ -191,7 +191,7 @@ class GraphGPForecaster(GraphEstimator):
         return self
 
     @property
-    def _doubts(self) -> list[Warning]:
+    def _warnings(self) -> list[Warning]:
         copies = _copied_columns(joined(self._past or ()).values, self._form)
         text = f"Y has copies: {copies}. Leave all but one out, or joint densities say little."
         return [UserWarning(text)] if copies else []

@@ -140,10 +140,9 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
 
 
 def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData) -> ObservationSettings | float | None:
-    """How training values are observed of latent signals, checked: errors name the entry.
+    """Return how training values are observed, checked; errors name the entry.
 
-    None where they are the signals with their noise; where all that was given is the variance of that noise, and one
-    number for all values, it is that number alone.
+    None if they are the signals with learnt noise; a number if they are the signals with noise of that variance.
     """
     stated, covariates = beside_values(given), given.get("covariates")
     if not stated and covariates is None and estimator.likelihood == "gaussian":
@@ -155,11 +154,40 @@ def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData)
         if np.all(noises == noises[0, 0]):
             return as_positive(float(noises[0, 0]), "noise_variance")
     likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
+    own = _argument_of_values(likelihood, stated)
+    beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
+    beside = beside[form.kept]
+    names, columns = covariate_columns(covariates, alignment)
+    columns = columns[:, form.kept]
+    if estimator.center is not None:
+        names, columns = (INTERCEPT, *names), np.concatenate([np.ones((1, *values.shape)), columns])
+    seen = np.isfinite(values)
+    _check_entries(likelihood, values, beside, own, alignment, rows=np.flatnonzero(form.kept))
+    check_derivatives(likelihood, values[seen], beside[seen])
+    flat = columns[:, seen]
+    if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
+        raise ValueError(
+            f"covariates must not be combinations of each other or of the intercept; got {len(flat)} columns "
+            f"({', '.join(names)}) of rank {np.linalg.matrix_rank(flat)}. Leave one of them out."
+        )
+    noise: float | None = None
+    if isinstance(likelihood, Gaussian):
+        likelihood, beside, noise = _gaussian_sites(likelihood, beside, values, own if own in stated else None)
+    beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
+    observed_by = ObservationModel.of(likelihood, beside, columns, values, INTERCEPT in names)
+    typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
+    if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
+        noise = OWN_WHITE_SHARE * typical
+    return ObservationSettings(observed_by, noise, typical, names)
+
+
+def _argument_of_values(likelihood: Likelihood, stated: dict[str, Any]) -> str | None:
+    """Name of the argument with one number per value that a likelihood takes; refuse others, and a missing one."""
     own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
     is_weighed = own == "noise_variance" and "weights" in stated
     if is_weighed:
         if "noise_variance" in stated:
-            raise ValueError("weights must be left out where noise_variance is given; got both. Pass one of them.")
+            raise ValueError("weights must be left out if noise_variance is given; got both. Pass one of them.")
         own = "weights"
     for name in stated:
         if name != own:
@@ -176,38 +204,22 @@ def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData)
         raise ValueError(
             "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
         )
-    beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
-    beside = beside[form.kept]
-    names, columns = covariate_columns(covariates, alignment)
-    stacked = columns[:, form.kept]
-    if estimator.center is not None:
-        names, stacked = (INTERCEPT, *names), np.concatenate([np.ones((1, *values.shape)), stacked])
+    return own
+
+
+def _gaussian_sites(
+    likelihood: Gaussian, beside: Array, values: Array, given: str | None
+) -> tuple[Gaussian, Array, float | None]:
+    """Likelihood, variances beside the values and white part of Gaussian noise, by the argument it was given in."""
     seen = np.isfinite(values)
-    _check_entries(likelihood, values, beside, own, alignment, rows=np.flatnonzero(form.kept))
-    check_derivatives(likelihood, values[seen], beside[seen])
-    flat = stacked[:, seen]
-    if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
-        raise ValueError(
-            f"covariates must not be combinations of each other or of the intercept; got {len(flat)} columns "
-            f"({', '.join(names)}) of rank {np.linalg.matrix_rank(flat)}. Leave one of them out."
-        )
-    noise: float | None = None
-    if isinstance(likelihood, Gaussian):
-        variance = float(np.var(values[seen]) or 1.0)
-        if is_weighed:
-            noise, beside = RESOLVED_SHARE * variance, 1 / np.where(beside > 0, beside, 1.0)
-        elif stated:
-            noise = KNOWN_SHARE * float(np.min(beside[seen]))
-            rest = np.where(beside > noise, beside - noise, np.nan)
-            likelihood, beside = Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest))
-        else:
-            likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * variance)))
-    beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
-    observed_by = ObservationModel.of(likelihood, beside, stacked, values, INTERCEPT in names)
-    typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
-    if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
-        noise = OWN_WHITE_SHARE * typical
-    return ObservationSettings(observed_by, noise, typical, names)
+    variance = float(np.var(values[seen]) or 1.0)
+    if given == "weights":
+        return likelihood, 1 / np.where(beside > 0, beside, 1.0), RESOLVED_SHARE * variance
+    if given is None:
+        return Gaussian(float(np.sqrt(RESOLVED_SHARE * variance))), beside, None
+    noise = KNOWN_SHARE * float(np.min(beside[seen]))
+    rest = np.where(beside > noise, beside - noise, np.nan)
+    return Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest)), noise
 
 
 def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
@@ -245,7 +257,7 @@ def new_observed_by(
     with_noise: bool = False,
     argument: str = "Y",
 ) -> ObservationModel | None:
-    """How values of new signals are observed, in the graph's order of the nodes; None where signals are not latent.
+    """Return how values of new signals are observed, in the graph's order of the nodes; None without a likelihood.
 
     Parameters
     ----------
@@ -258,61 +270,76 @@ def new_observed_by(
     argument : str
         Name of the values in messages.
     """
-    shape, stated = (alignment.n_rows, alignment.n_nodes), beside_values(given)
     if not model._is_latent:
         if given:
             raise ValueError(
-                f"{next(iter(stated), 'covariates')} must be left out where the model was fitted without; got some. "
+                f"{next(iter(given))} must be left out, since the model was fitted without; got some. "
                 "Fit it with a likelihood, covariates or noise that is known per entry."
             )
         return None
+    values = np.full((alignment.n_rows, alignment.n_nodes), np.nan) if values is None else values
     posterior: LatentPosterior = model.posterior_.parts[0][1]
-    own, likelihood = posterior.observed_by, posterior.likelihood
+    beside = _new_beside(posterior, beside_values(given), alignment, values, asked, with_noise, argument)
+    return ObservationModel(posterior.likelihood, beside, _new_columns(model, posterior, given, alignment))
+
+
+def _new_beside(
+    posterior: LatentPosterior,
+    stated: dict[str, Any],
+    alignment: Alignment,
+    values: Array,
+    asked: Mask | bool,
+    with_noise: bool,
+    argument: str,
+) -> Array:
+    """Number beside each value of new signals, checked; the arguments are those of `new_observed_by`."""
     takes, is_needed = taken_beside(posterior)
     is_noise = takes == "noise_variance"
     for name in stated:
         if name != takes:
             raise ValueError(f"{name} must be left out with this model; got some. It takes {takes or 'nothing'}.")
-    values = np.full(shape, np.nan) if values is None else values
-    known = np.isfinite(values)
-    needed = known | (with_noise & np.broadcast_to(asked, shape)) if is_noise else known
-    beside = np.full(shape, np.nan if is_noise else 1.0)
+    known, asked = np.isfinite(values), np.broadcast_to(asked, values.shape)
+    needed = known | (with_noise & asked) if is_noise else known
+    beside = np.full(values.shape, np.nan if is_noise else 1.0)
     if takes in stated:
         beside = alignment.entries(stated[takes], takes)
     elif needed.any() and is_needed:
-        name = "observed_exposure" if argument == "observed" and takes == likelihood.beside else f"{takes}"
+        is_observed = argument == "observed" and takes == posterior.likelihood.beside
         raise ValueError(
-            f"{name} must be given for values {'in ' + argument if known.any() else 'with their noise'}, since the "
-            f"model was fitted with {takes}; got None. Pass that of each value."
+            f"{'observed_exposure' if is_observed else takes} must be given for values "
+            f"{'in ' + argument if known.any() else 'with their noise'}, since the model was fitted with {takes}; got "
+            "None. Pass that of each value."
         )
-    wanted = needed if is_noise else known | np.broadcast_to(asked, shape)
-    _check_entries(likelihood, values, beside, takes, alignment, argument, wanted)
-    if is_noise:
-        white = posterior.prior.noise_variance
-        if np.any(beside[wanted] <= white):
-            raise ValueError(
-                f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
-                f"{np.min(beside[wanted]):.3g}. Fit again with such values, or ask for the signal without noise."
-            )
-        beside = np.where(wanted | (beside > white), beside - white, np.median(own.beside))
-    else:
+    wanted = needed if is_noise else known | asked
+    _check_entries(posterior.likelihood, values, beside, takes, alignment, argument, wanted)
+    if not is_noise:
         beside = np.where(wanted | (beside > 0), beside, 1.0)
-        beside = 1 / beside if takes == "weights" else beside
-    own_names = tuple(name for name in model._effects if name != INTERCEPT)
-    found, columns = covariate_columns(given.get("covariates"), alignment)
-    stays = np.all(own.columns == own.columns[:, :1])
-    if "covariates" not in given and stays:
-        return ObservationModel(likelihood, beside, np.repeat(own.columns[:, :1], shape[0], axis=1))
-    if len(found) == len(own_names) and all(name.startswith(UNNAMED) for name in found):  # arrays go by position
-        found = own_names
-    if set(found) != set(own_names):
+        return 1 / beside if takes == "weights" else beside
+    white = posterior.prior.noise_variance
+    if np.any(beside[wanted] <= white):
         raise ValueError(
-            f"covariates must be those of fit, {list(own_names)}, where they differ between signals; got "
-            f"{list(found)}. Pass covariates={{'name': values}} for the new signals."
+            f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
+            f"{np.min(beside[wanted]):.3g}. Fit again with such values, or ask for the signal without noise."
         )
-    columns = columns[[found.index(name) for name in own_names]]
-    columns = np.concatenate([np.ones((1, *shape)), columns]) if INTERCEPT in model._effects else columns
-    return ObservationModel(likelihood, beside, columns)
+    return np.where(wanted | (beside > white), beside - white, np.median(posterior.observed_by.beside))
+
+
+def _new_columns(model: Any, posterior: LatentPosterior, given: AuxiliaryData, alignment: Alignment) -> Array:
+    """Covariates of new signals, the intercept among them, shape (n_effects, n_signals, n_nodes)."""
+    columns, (n_rows, n_nodes) = posterior.observed_by.columns, (alignment.n_rows, alignment.n_nodes)
+    if "covariates" not in given and np.all(columns == columns[:, :1]):  # the same for all signals
+        return np.repeat(columns[:, :1], n_rows, axis=1)
+    own = tuple(name for name in model._effects if name != INTERCEPT)
+    names, found = covariate_columns(given.get("covariates"), alignment)
+    if len(names) == len(own) and all(name.startswith(UNNAMED) for name in names):  # arrays go by position
+        names = own
+    if set(names) != set(own):
+        raise ValueError(
+            f"covariates must be those of fit, {list(own)}, since they differ between signals; got {list(names)}. "
+            "Pass covariates={'name': values} for the new signals."
+        )
+    found = found[[names.index(name) for name in own]]
+    return np.concatenate([np.ones((1, n_rows, n_nodes)), found]) if INTERCEPT in model._effects else found
 
 
 def _check_entries(

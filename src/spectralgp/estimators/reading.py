@@ -54,6 +54,7 @@ from spectralgp.model.kernels import (
     as_input_kernel,
     without_amplitude,
 )
+from spectralgp.model.kernels.forms import InputForm
 from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
@@ -193,15 +194,15 @@ class SignalFormat:
 
 
 def fits(method: Method) -> Method:
-    """Leave an estimator unchanged where its `fit` raises an error, and warn of the doubts about its answer."""
+    """Leave an estimator unchanged where its `fit` raises an error, and warn of what is doubtful in its answer."""
 
     @wraps(method)
     def fit(estimator: Any, *data: Any, **named: Any) -> Any:
         before = dict(estimator.__dict__)
         try:
             method(estimator, *data, **named)
-            for doubt in estimator._doubts:
-                warnings.warn(doubt, stacklevel=2)
+            for warning in estimator._warnings:
+                warnings.warn(warning, stacklevel=2)
         except BaseException:
             estimator.__dict__ = before
             raise
@@ -288,7 +289,7 @@ class TrainingData:
 
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
-    """Read what `fit` is given, and check everything that can be wrong with it."""
+    """Read and check the parameters and the data of `fit`."""
     stacking, kernels = _checked_parameters(estimator, solver)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
@@ -298,33 +299,12 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     check_same_order(X, Y)
     settings = spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
-    kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
-    if X is None or estimator.input_kernel is None:
-        kernel = IndependentSignals() if X is None else None
-    reader = StandardisedKernel.of(np.empty((1, 0))) if kernel is None else kernel
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
-    if X is None:
-        inputs = np.empty((n_signals, 0))
-        keep_features(estimator, None)
-        estimator.date_columns_ = ()
-    else:
-        inputs = reader.form.read(checked_inputs(estimator, X, reset=True))
-    if inputs.shape[0] != n_signals:
-        raise ValueError(
-            f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
-            "Rows are signals: did you pass a transpose?"
-        )
+    kernel, input_form, inputs = _read_inputs(estimator, X, n_signals)
     if is_flat:
-        if given is not None and given.n_nodes == n_signals > 1:
-            raise ValueError(
-                f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
-                "value for each node is one row: pass Y[None, :], or a table with one row."
-            )
-        values, seen = values[:, None], None if seen is None else seen[:, None]
+        values, seen = _as_one_node(values, given), None if seen is None else seen[:, None]
     # nothing observed at all is refused later
-    kept = np.ones(n_signals, dtype=bool)
-    if seen is not None and seen.any():
-        kept = np.asarray(seen.any(axis=1))
+    kept = np.ones(n_signals, dtype=bool) if seen is None or not seen.any() else np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
     has_labels = isinstance(Y, Table) and not is_counted(frame_index(Y))
     labels = row_labels(frame_index(Y), n_signals) if has_labels else None
@@ -333,27 +313,67 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
         rows = np.flatnonzero(kept)
-        inputs, values, seen = reader.form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
+        inputs, values, seen = input_form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = _carried_columns(
-        estimator.carry, frame_names(X), reader.form.has_columns, inputs.shape[1], form, graph.n_nodes
+        estimator.carry, frame_names(X), input_form.has_columns, inputs.shape[1], form, graph.n_nodes
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
-    order, is_said = None, isinstance(estimator.carry, str) and estimator.carry == "lagged"
-    is_enough = seen is not None and seen.all() and not settings.needs_passes and len(values) >= FEWEST_IN_TIME
-    if carried is not None and is_enough:  # models of changes can be tried
-        order = time_order(inputs, values, carried)
-        order = TimeOrder(1.0, 0, len(values) - 1) if order is None and is_said else order
-    elif is_said:
-        raise ValueError(
-            f"carry must be 'auto', columns or None unless X has a column for each node and Y is complete, of at least "
-            f"{FEWEST_IN_TIME} signals, and its graph small enough for an exact spectrum; got 'lagged'. Leave out "
-            "signals with holes, and name the columns of X as the nodes."
-        )
     if kernel is not None and all(one.search().has_free_amplitude for one in kernels):
         kernel = without_amplitude(kernel)  # the factor is the graph kernel's
-    read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
-    return TrainingData(*read, index=labels_of(Y, X))
+    is_complete = seen is not None and bool(seen.all())
+    order = _order_of_rows(estimator, settings, inputs, values, carried if is_complete else None)
+    decided = kernel, stacking, kernels, settings, form, X is not None, order
+    return TrainingData(graph, inputs, values, seen, carried, *decided, index=labels_of(Y, X))
+
+
+def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | None, InputForm, Array]:
+    """Input kernel, None for the default one, with the form of its inputs and the inputs themselves."""
+    kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
+    if X is None:
+        kernel, inputs = IndependentSignals(), np.empty((n_signals, 0))
+        keep_features(estimator, None)
+        estimator.date_columns_ = ()
+        return kernel, kernel.form, inputs
+    kernel = None if estimator.input_kernel is None else kernel
+    form = (StandardisedKernel.of(np.empty((1, 0))) if kernel is None else kernel).form
+    inputs = form.read(checked_inputs(estimator, X, reset=True))
+    if inputs.shape[0] != n_signals:
+        raise ValueError(
+            f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
+            "Rows are signals: did you pass a transpose?"
+        )
+    return kernel, form, inputs
+
+
+def _as_one_node(values: Any, graph: GraphBase | None) -> Any:
+    """One-dimensional values as signals of one node, unless they may be one signal with a value per node."""
+    if graph is not None and graph.n_nodes == len(values) > 1:
+        raise ValueError(
+            f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
+            "value for each node is one row: pass Y[None, :], or a table with one row."
+        )
+    return values[:, None]
+
+
+def _order_of_rows(
+    estimator: Any, settings: SpectrumSettings, inputs: Array, values: Any, carried: Indices | None
+) -> TimeOrder | None:
+    """Time order of the rows, if it is found in the inputs or given by ``carry="lagged"``; None otherwise.
+
+    `carried` are the columns of the inputs that carry over in complete signals, else None.
+    """
+    is_given = isinstance(estimator.carry, str) and estimator.carry == "lagged"
+    if carried is not None and not settings.needs_passes and len(values) >= FEWEST_IN_TIME:
+        order = time_order(inputs, values, carried)
+        return TimeOrder(1.0, 0, len(values) - 1) if order is None and is_given else order
+    if is_given:
+        raise ValueError(
+            f"carry must be 'auto', columns or None unless X has a column for each node, Y is complete with at least "
+            f"{FEWEST_IN_TIME} signals, and the graph is small enough for an exact spectrum; got 'lagged'. Leave out "
+            "signals with missing values, and name the columns of X as the nodes."
+        )
+    return None
 
 
 def layout_of(given: Any) -> TableKind | None:

@@ -318,8 +318,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
 
     @property
-    def _doubts(self) -> list[Warning]:
-        return answers.doubts(self.learnt_)
+    def _warnings(self) -> list[Warning]:
+        return answers.fit_warnings(self.learnt_)
 
     def _learn_latent(
         self,

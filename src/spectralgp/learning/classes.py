@@ -173,8 +173,8 @@ def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
     return ClassMixture(tuple(members), weights, temperature, sharpened(left_out, temperature))
 
 
-def doubts(mixture: ClassMixture) -> list[Warning]:
-    """Warnings about a learnt mixture: latent fields whose posterior did not converge."""
+def class_warnings(mixture: ClassMixture) -> list[Warning]:
+    """Warnings of latent fields whose posterior did not converge."""
     if all(member.field.converged for member in mixture.members):
         return []
     text = "the posterior of the latent fields did not converge: probabilities may be off by a few per cent. Labels"

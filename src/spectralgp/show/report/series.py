@@ -75,7 +75,7 @@ def forecast_predictions(
     return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled, first=len(past))
 
 
-def overview(numbers: SeriesReport) -> str:
+def series_overview(numbers: SeriesReport) -> str:
     """How much there is, in one sentence."""
     graph, model, last = numbers.graph, numbers.model, numbers.predictions.labels[-1]
     n_steps = len(numbers.predictions.labels) - numbers.predictions.first
@@ -83,7 +83,7 @@ def overview(numbers: SeriesReport) -> str:
     return f"{sizes}; a forecast of {count(n_steps, 'step')}, up to {last}."
 
 
-def glance(numbers: SeriesReport) -> list[str]:
+def forecast_accuracy_words(numbers: SeriesReport) -> list[str]:
     """What is forecast and how well."""
     found = numbers.backtest
     n_nodes = numbers.graph.n_nodes
@@ -141,7 +141,7 @@ def _steps(number: float) -> str:
     return f"{float(f'{number:.2g}'):,g}"
 
 
-def watch_outs(numbers: SeriesReport) -> list[str]:
+def forecast_cautions(numbers: SeriesReport) -> list[str]:
     """What a reader should know before trusting the forecasts."""
     notes = [capitalised(f"{note}.") for note in numbers.model.notes]
     found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
@@ -150,7 +150,7 @@ def watch_outs(numbers: SeriesReport) -> list[str]:
     return [*notes, *found, *failed]
 
 
-def neighbour_words(numbers: SeriesReport) -> list[str]:
+def component_words(numbers: SeriesReport) -> list[str]:
     """How much the graph has to do with the forecasts, and how long patterns last."""
     stack, said = numbers.model.stack, []
     members = zip(stack.weights, stack.members, strict=True)

@@ -115,7 +115,7 @@ def training_note(n_training: int, n_given: int) -> str:
     return f"{n_training:,} of the {n_given:,} signals given {are}, which the model has seen: left out here."
 
 
-def overview(numbers: SignalReport) -> str:
+def data_overview(numbers: SignalReport) -> str:
     """How much there is, in one sentence."""
     graph, n_models = numbers.graph, sum(one.weight > 0 for one in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
@@ -123,7 +123,7 @@ def overview(numbers: SignalReport) -> str:
     return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
-def glance(numbers: SignalReport) -> list[str]:
+def accuracy_words(numbers: SignalReport) -> list[str]:
     """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
     found, source = numbers.scores, SOURCES[numbers.predictions.source]
     n_nodes = numbers.graph.n_nodes
@@ -231,7 +231,7 @@ def variance_words(variance: VarianceShares, source: Source, has_inputs: bool) -
     return [*said, f"By the model's own account {listing(listed)}."]
 
 
-def watch_outs(numbers: SignalReport) -> list[str]:
+def cautions(numbers: SignalReport) -> list[str]:
     """What a reader should know before trusting the model; empty where nothing stands out."""
     graph, counts, variance, members = numbers.graph, numbers.counts, numbers.variance, numbers.members
     n_values = max(counts.signals * graph.n_nodes, 1)
