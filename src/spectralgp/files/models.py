@@ -22,7 +22,7 @@ from spectralgp.learning import Outcome
 from spectralgp.model.kernels import GraphKernel, Response
 from spectralgp.model.kernels.carry import DEGREE
 from spectralgp.model.signals import Signals, state_of
-from spectralgp.model.spectra import Exact, Spectrum
+from spectralgp.model.spectra import Exact, Spectrum, state_of_spectrum
 
 Json = Any
 FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "classifier": CLASSIFIER}
@@ -38,7 +38,8 @@ def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, di
     parts = {**parts, "kind": kind, "graph": weights}  # last: what cannot be saved has the name that users know
     state = {name: writing.write(part, name) for name, part in parts.items()}
     for table, noun in FOUND.items():
-        found = {name: one.found for name, one in writing.spectra.items() if isinstance(one.found, noun)}
+        states = {name: state_of_spectrum(one) for name, one in writing.spectra.items()}
+        found = {name: state for name, state in states.items() if isinstance(state, noun)}
         state[table] = writing.write(found, table)
     state["shared"] = writing.shared
     try:

@@ -51,7 +51,7 @@ def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None)
 
     Features are standardised columns; their covariance is linear.
     """
-    indicators = np.zeros((known.size, spectrum.n_nodes))
+    indicators = np.zeros((known.size, spectrum.graph.n_nodes))
     indicators[np.arange(known.size), known] = 1.0
     block = spectrum.load(indicators)
     for share in FEATURE_SHARES[: 1 if features is None else None]:

@@ -22,6 +22,7 @@ from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import conditioned
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
 from spectralgp.model.likelihoods import log_bounds, log_parameters, open_parameters, with_log_parameters
+from spectralgp.model.spectra import mean_over_nodes
 
 DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
 LATENT_DIFFERENCE = 1e-2  # the same where gradients are those of sites, found to a tolerance
@@ -171,7 +172,7 @@ class HyperparameterPosterior(JointParameters):
         kernel, points = model.graph_kernel, model.spectrum.eigenvalues
         of_inputs = float(np.mean(np.diag(model.input_kernel.covariance(self.task.inputs))))
         power = of_inputs * kernel.power(points) + kernel.residual_power(points)
-        return float(model.spectrum.mean(power)) + model.noise_variance + self._own_noise(model)
+        return float(mean_over_nodes(model.spectrum, power)) + model.noise_variance + self._own_noise(model)
 
     def _own_noise(self, model: GraphGP) -> float:
         """Noise variance that is a parameter of the likelihood; zero where there is none."""

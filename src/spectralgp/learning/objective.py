@@ -442,7 +442,7 @@ class Objective:
             own = graph_kernel.residual_power(eigenvalues) + noise_variance
             return evidence.rows.variances(graph_kernel.power(eigenvalues), own)
 
-        return self.spectrum.errors(variances, evidence.data)
+        return evidence.data.errors(variances)
 
     def information(self, x: Array, further: float = 0.0) -> Array | None:
         """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian.

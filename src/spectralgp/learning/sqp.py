@@ -17,7 +17,7 @@ from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
 from spectralgp.model.kernels import GraphKernel, mean_power, residual_of
-from spectralgp.model.spectra import Spectrum
+from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 # The continuation
 COARSE_TOLERANCE_NATS = 0.3  # that a fit may fall short of its maximum where it is compared and thrown away
@@ -305,7 +305,7 @@ def _grown(objective: Objective, found: SearchResult, silent_share: float) -> li
 
 def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
     """Whether a kernel explains less than a share of what is explained by none."""
-    unexplained = noise_variance + float(spectrum.mean(kernel.residual_power(spectrum.eigenvalues)))
+    unexplained = noise_variance + float(mean_over_nodes(spectrum, kernel.residual_power(spectrum.eigenvalues)))
     return mean_power(kernel, spectrum) < share * unexplained
 
 

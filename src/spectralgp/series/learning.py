@@ -24,7 +24,7 @@ from spectralgp.learning.objective import (
 from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
 from spectralgp.model.kernels import GraphKernel, Identity, Positivity, SpectralKernel, power_jacobians
 from spectralgp.model.kernels.search import SIGNAL_SHARE
-from spectralgp.model.spectra import ExactSpectrum
+from spectralgp.model.spectra import ExactSpectrum, mean_over_nodes
 from spectralgp.model.statespace import Component, StateSpace, Timeline, evaluate, information
 from spectralgp.scores import observed_mean
 from spectralgp.series.process import ROUGHLY_OPEN, ImputedProcess, ModalProcess, as_times, complete
@@ -276,17 +276,17 @@ class SeriesObjective:
             own, gradient[place], on_noise, curvature[place, place] = kernel.search().log_prior(self.spectrum, least)
             value += own
             if is_rate:  # its mean lies some standard deviations from the centre, in logarithms
-                mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
+                mean = form.least_rate + float(mean_over_nodes(self.spectrum, kernel.power(eigenvalues)))
                 centre, spread = self.priors.centres[number - n], self.priors.spreads[number - n]
                 deviation = float(np.log(mean) - centre) / spread
-                direction = self.spectrum.mean(kernel.power_jacobian(eigenvalues)) / (mean * spread)
+                direction = mean_over_nodes(self.spectrum, kernel.power_jacobian(eigenvalues)) / (mean * spread)
                 value -= 0.5 * deviation**2
                 gradient[place] -= deviation * direction
                 curvature[place, place] += np.outer(direction, direction)
             else:
                 gradient[-1] += on_noise
         deviation = float(np.log(noise / (NOISE_SHARE * self.variance)))
-        of_noise, slope_of_noise, curvature[-1, -1] = noise_log_prior(deviation, self.spectrum.n_nodes)
+        of_noise, slope_of_noise, curvature[-1, -1] = noise_log_prior(deviation, self.spectrum.graph.n_nodes)
         gradient[-1] += slope_of_noise
         return float(value + of_noise), gradient, curvature
 
@@ -363,7 +363,7 @@ def learn_on_graph(
     start : Dynamics, optional
         What was learnt of other rows in this form, from which the one search goes on; several starts if not given.
     """
-    timeline, values = _read(times, values, {"n_nodes": spectrum.n_nodes})
+    timeline, values = _read(times, values, {"n_nodes": spectrum.graph.n_nodes})
     form = dynamics_of(spectrum, timeline, components, power, rate, residual) if start is None else start
     if np.isnan(values).any():
         return _learnt_through_holes(spectrum, timeline, values, form, solver, start)

@@ -38,7 +38,7 @@ def make(name="Polynomial(3)", graph="random", inputs="rbf", prior="weak", noise
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
     input_kernel = INPUT_KERNELS[inputs]
     given = oracle.rbf(INPUTS, INPUTS, 1.1) if inputs == "precomputed" else INPUTS
-    signals = np.random.default_rng(1).standard_normal((N_SIGNALS, spectrum.n_nodes))
+    signals = np.random.default_rng(1).standard_normal((N_SIGNALS, spectrum.graph.n_nodes))
     task = Task.of(GRAPHS[graph], input_kernel, given, signals, noise_variance, prior)
     objective = Objective(task, kernel, spectrum)
     return objective, objective.join(kernel.theta, objective.input_theta, 0.3), signals

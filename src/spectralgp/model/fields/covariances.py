@@ -118,7 +118,7 @@ class Covariance(SignalDistribution):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.rows.n_signals, self.basis.n_nodes
+        return self.rows.n_signals, self.basis.graph.n_nodes
 
     @cached_property
     def powers(self) -> tuple[Array, Array]:
@@ -229,7 +229,7 @@ class ModalCovariance(Covariance):
 
     @property
     def _forward(self) -> Array:
-        return self.basis.require_eigenvectors("")
+        return self.basis.eigenvectors
 
     @property
     def dual(self) -> Array:
@@ -501,7 +501,7 @@ class QuadraturePosterior(SignalDistribution):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.new.cross.shape[0], self.basis.n_nodes
+        return self.new.cross.shape[0], self.basis.graph.n_nodes
 
     def variances_at(self, eigenvalues: Array) -> Array:
         return self.left.variances(eigenvalues) + self.nodes.powers(eigenvalues)[1]

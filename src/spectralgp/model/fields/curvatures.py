@@ -23,7 +23,7 @@ from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
 from spectralgp.model.fields.factors import InputCovariance, NodeCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
 from spectralgp.model.fields.seen import WeightedSystem
-from spectralgp.model.spectra import Quadrature, Spectrum
+from spectralgp.model.spectra import Quadrature, Spectrum, mean_over_nodes
 
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
 MOST_PROBED = 2**19  # values of all probes of a determinant together on a large graph, unless they are the fewest
@@ -176,7 +176,7 @@ class ModalLatentCovariance(LatentCovariance):
     @cached_property
     def nodes(self) -> Array:
         """``V``."""
-        return np.asarray(self.covariance.basis.require_eigenvectors(""))
+        return np.asarray(self.covariance.basis.eigenvectors)
 
     @cached_property
     def at_modes(self) -> Array:
@@ -282,7 +282,7 @@ class ProbedLatentCovariance(LatentCovariance):
         covariance, shape = self.covariance, self.covariance.shape
         n_sets, several = len(rights), covariance.repeated(len(rights))
         weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
-        mean_variance = np.square(covariance.rows.modes.vectors) @ self._basis.mean(self._prior_at_modes.T)
+        mean_variance = np.square(covariance.rows.modes.vectors) @ mean_over_nodes(self._basis, self._prior_at_modes.T)
 
         def loaded(values: Array) -> Any:
             return several.load(np.broadcast_to(values, (n_sets, *shape)).reshape(several.shape))
@@ -327,9 +327,9 @@ class ProbedLatentCovariance(LatentCovariance):
         """
         basis, modes = self._basis, self.covariance.rows.modes
         left = self._shrunk(basis.eigenvalues, float(np.mean(curvatures)))
-        sides = np.square((modes.vectors * basis.mean(left.T)) @ modes.vectors.T)
+        sides = np.square((modes.vectors * mean_over_nodes(basis, left.T)) @ modes.vectors.T)
         common = left.mean(axis=0)
-        time = self._time(float(basis.mean(common)) ** 2 / float(basis.mean(np.square(common))))
+        time = self._time(float(mean_over_nodes(basis, common)) ** 2 / float(mean_over_nodes(basis, np.square(common))))
 
         def heat(eigenvalues: Array) -> Array:
             return np.exp(-time * eigenvalues)[None]
@@ -346,7 +346,7 @@ class ProbedLatentCovariance(LatentCovariance):
         longest = LONGEST_TIME / basis.end
 
         def excess(time: float) -> float:
-            return float(basis.mean(np.exp(-time * basis.eigenvalues))) - share
+            return float(mean_over_nodes(basis, np.exp(-time * basis.eigenvalues))) - share
 
         if excess(0.0) <= 0:  # nothing is shared
             return 0.0

@@ -15,7 +15,16 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
 from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of, with_amplitude
-from spectralgp.model.spectra import ExactSpectrum, FilterBank, Filters, Modes, Spectrum, modes_of, oblique
+from spectralgp.model.spectra import (
+    ExactSpectrum,
+    FilterBank,
+    Filters,
+    Modes,
+    Spectrum,
+    modes_of,
+    oblique,
+    require_eigenvectors,
+)
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
 
@@ -427,12 +436,12 @@ class ShrunkNodeCovariance(NodeCovariance):
     def of(cls, graph: GraphNodeCovariance, shrinkage: Shrinkage) -> ShrunkNodeCovariance:
         """The basis by one eigendecomposition."""
         profile = shrinkage.profile
-        vectors = graph.basis.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
+        vectors = require_eigenvectors(graph.basis, "spectrum must be exact to shrink a covariance; got a quadrature.")
         power, own = graph.powers(graph.basis.eigenvalues)
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
         if shrinkage.is_identity:
-            basis = oblique(graph.basis, vectors * scales, vectors / scales)
+            basis = oblique(graph.basis, vectors * scales, vectors / scales, float(np.sum(np.log(scales))))
             return cls(graph, shrinkage, basis, np.square(ratios), scales)
         root = shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
@@ -440,7 +449,8 @@ class ShrunkNodeCovariance(NodeCovariance):
         power, directions = np.linalg.eigh(turned @ turned.T)
         factor = scales[:, None] * root
         dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
-        basis = oblique(graph.basis, vectors @ (factor @ directions), vectors @ dual)
+        log_volume = float(np.sum(np.log(np.diagonal(factor))))
+        basis = oblique(graph.basis, vectors @ (factor @ directions), vectors @ dual, log_volume)
         return cls(graph, shrinkage, basis, np.maximum(power, 0.0), factor)
 
     @cached_property
@@ -466,5 +476,5 @@ class ShrunkNodeCovariance(NodeCovariance):
         drawn = white * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
         if axes is None:
             return drawn / self.factor
-        vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
+        vectors = require_eigenvectors(self.graph.basis, "")
         return self.basis.load(drawn @ axes.T @ vectors.T)

@@ -429,7 +429,7 @@ class Field(PredictiveDistribution):
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         draws = [self._drawn(random_state, include_noise) for _ in range(as_integer(n_samples, "n_samples", 1))]
-        return self.covariance.basis.stack(draws)
+        return array_namespace(draws[0]).stack(draws)
 
     def _drawn(self, random_state: np.random.Generator, include_noise: bool) -> Any:
         (freedom, factors), is_t = self._tails, np.isfinite(self.freedom)

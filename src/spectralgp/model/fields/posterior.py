@@ -42,7 +42,15 @@ from spectralgp.model.kernels import (
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import Signals, Units, as_training
-from spectralgp.model.spectra import Exact, FilterBank, Filters, Spectrum, SpectrumSettings, modes_of
+from spectralgp.model.spectra import (
+    Exact,
+    FilterBank,
+    Filters,
+    Spectrum,
+    SpectrumSettings,
+    modes_of,
+    require_eigenvectors,
+)
 
 NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
@@ -178,9 +186,10 @@ class GraphGP:
 
     def node_covariance(self) -> Array:
         """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
-        vectors = self.nodes.basis.require_eigenvectors(
+        vectors = require_eigenvectors(
+            self.nodes.basis,
             "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
-            "Use decompose(graph) where the graph is small enough, or draw samples."
+            "Use decompose(graph) where the graph is small enough, or draw samples.",
         )
         return (vectors * self.nodes.powers(self.nodes.basis.eigenvalues)[0]) @ vectors.T
 
@@ -323,11 +332,9 @@ class Posterior(SinglePosterior):
     @cached_property
     def block(self) -> Any:
         """Training signals less what is carried over, as filters to new inputs take them."""
-        read = self.covariance.read(self.signals)
         if self.carried is None:
-            return read
-        carried = self.covariance.coordinates(self.carried_block())
-        return self.basis.combined(read, np.eye(self.covariance.rows.n_coordinates)) - carried
+            return self.covariance.read(self.signals)
+        return self.covariance.coordinates(self.basis.load(self.signals.values) - self.carried_block())
 
     def carried_block(self, inputs: Any = None) -> Any:
         """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""
@@ -516,7 +523,7 @@ def _checked(
             f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
             "Make it with CarryColumns.of(columns, inputs)."
         )
-    return given, as_training(signals, given.shape[0], prior.spectrum.n_nodes)
+    return given, as_training(signals, given.shape[0], prior.spectrum.graph.n_nodes)
 
 
 def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
@@ -629,7 +636,7 @@ def conditioned_shrunk(
     passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
     rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
     plain = latest = conditioned(prior, inputs, signals, carried, rows=rows, **passing)
-    plain.covariance.basis.require_eigenvectors(NOT_EXACT)
+    require_eigenvectors(plain.covariance.basis, NOT_EXACT)
     for n_left in reversed(range(ROUGH_COMPLETIONS if roughly else COMPLETIONS)):
         # what is missing is completed by the covariance that it is part of
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))
@@ -695,7 +702,7 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
     lengths, _ = shrinkage.lengths(missed.errors / roots)
     shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
     roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
-    return shrinkage, covariance.basis.require_eigenvectors(NOT_EXACT), roots
+    return shrinkage, require_eigenvectors(covariance.basis, NOT_EXACT), roots
 
 
 def _shrinkage(plain: Posterior) -> Shrinkage:
@@ -707,6 +714,6 @@ def _shrinkage(plain: Posterior) -> Shrinkage:
     if deviations is not None:
         spread = covariance.coordinates(basis.load(deviations))
         spread = covariance.rows.apply(spread, *covariance.powers, exponent=-0.5)
-        whitened = np.vstack([whitened, spread.reshape(-1, basis.n_nodes)])
+        whitened = np.vstack([whitened, spread.reshape(-1, basis.graph.n_nodes)])
     positions = np.clip(basis.eigenvalues / plain.prior.spectrum.upper, 0.0, 1.0)
     return Shrinkage.learnt(whitened, positions, plain.signals.shape[0])

@@ -16,7 +16,7 @@ from spectralgp._basics.checks import Array, check_derivative
 from spectralgp._basics.saved import NotNegative, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.model.kernels.search import KernelSearch, LogPrior, Positivity
-from spectralgp.model.spectra import Spectrum
+from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues of any Laplacian, at which a user's own class is checked
 FLOOR_SHARE = 0.999  # of the least power of a residual that counts as noise: the rest keeps it positive under rounding
@@ -370,4 +370,4 @@ def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...
 def mean_power(kernel: GraphKernel, spectrum: Spectrum) -> float:
     """Return the variance that a kernel gives a node, averaged over the nodes."""
     basis = kernel.basis(spectrum)
-    return float(basis.mean(kernel.power(basis.eigenvalues)))
+    return float(mean_over_nodes(basis, kernel.power(basis.eigenvalues)))

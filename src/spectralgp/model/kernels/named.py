@@ -16,7 +16,7 @@ from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
 from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch
-from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of
+from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of, require_eigenvectors
 
 Bound = Annotated[float, Range(0, is_extended=True)]
 Bounds = tuple[Bound, Bound] | Literal["fixed"]
@@ -216,9 +216,10 @@ class PseudoInverse(AmplitudeParameter, NamedKernel):
     """
 
     def bind(self, spectrum: Spectrum) -> Self:
-        spectrum.require_eigenvectors(
+        require_eigenvectors(
+            spectrum,
             "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
-            f"{self!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
+            f"{self!r}. Use another kernel, or spectrum='exact' where the graph is small enough.",
         )
         return self
 
@@ -387,9 +388,10 @@ class LocalAverage(StrengthParameter):
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
     def bind(self, spectrum: Spectrum) -> Self:
-        spectrum.require_eigenvectors(
+        require_eigenvectors(
+            spectrum,
             f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
-            "its own. Use another kernel, or spectrum='exact' where the graph is small enough."
+            "its own. Use another kernel, or spectrum='exact' where the graph is small enough.",
         )
         return self
 
@@ -403,7 +405,7 @@ class LocalAverage(StrengthParameter):
         return np.asarray(eigenvalues, dtype=float)
 
     def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
-        vectors = self.basis(spectrum).require_eigenvectors("")
+        vectors = require_eigenvectors(self.basis(spectrum), "")
         slope = vectors @ evidence.node_covariance_gradient @ vectors.T
         graph = spectrum.graph.require_whole("for LocalAverage")
         return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)

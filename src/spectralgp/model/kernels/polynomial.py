@@ -21,7 +21,7 @@ from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
 from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
-from spectralgp.model.spectra import Spectrum
+from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
@@ -174,7 +174,7 @@ class Polynomial(SpectralKernel):
         peak = np.max(np.abs(self.response(self.extrema())))
         coefficients, n_terms = self._coefficients / peak, self._coefficients.size
         design = self.design(spectrum.eigenvalues)
-        metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.n_nodes)) @ design
+        metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.graph.n_nodes)) @ design
         # few frequencies do not determine a polynomial: then it moves as little as it can
         root = np.linalg.cholesky(metric + SMALLEST_METRIC * np.eye(n_terms)).T
         points = self.upper * (1 - np.cos(np.linspace(0, np.pi, GRID_PER_TERM * n_terms))) / 2
@@ -296,9 +296,9 @@ class PolynomialSearch(KernelSearch):
         theta, scale = kernel.theta, mean_power(kernel, spectrum) + noise_variance
         weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
         penalty = 0.5 * float(weights @ theta**2)
-        slope = spectrum.mean(kernel.power_jacobian(eigenvalues)) / scale
+        slope = mean_over_nodes(spectrum, kernel.power_jacobian(eigenvalues)) / scale
         design = kernel.design(eigenvalues)[:, : theta.size]
-        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
+        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.graph.n_nodes * scale)
         crossed = np.multiply.outer(weights * theta, slope)
         precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
         return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)

@@ -9,7 +9,17 @@ from spectralgp.model.spectra.base import (
     SpectralData,
     Spectrum,
     SpectrumSettings,
+    mean_over_nodes,
     modes_of,
+    state_of_spectrum,
 )
-from spectralgp.model.spectra.exact import Eigenpairs, Exact, ExactSpectrum, SpectralSignals, decompose, oblique
+from spectralgp.model.spectra.exact import (
+    Eigenpairs,
+    Exact,
+    ExactSpectrum,
+    SpectralSignals,
+    decompose,
+    oblique,
+    require_eigenvectors,
+)
 from spectralgp.model.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -145,6 +146,10 @@ class SpectralData(ABC):
     def quadratics(self, factors: Array) -> Array:
         """Squares of ``L_j^-1 y_j`` summed over frequencies, per row, with lower Cholesky factors ``L_j`` given."""
 
+    def errors(self, variances: OfEigenvalues) -> LikelihoodErrors:
+        """Errors of the log likelihood, given ``D`` of equation (5) as a function of the eigenvalue."""
+        return LikelihoodErrors()
+
 
 class SpectrumSettings(ABC):
     """How the spectrum of a graph is found, and what can be asked of signals and models on such a spectrum."""
@@ -171,10 +176,10 @@ class SpectrumSettings(ABC):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        found: object,
+        state: object,
         n_moments: int | None,
     ) -> Spectrum:
-        """The spectrum with this `Spectrum.found` and `n_moments`, without computing; ValueError if there is none."""
+        """Spectrum with a state of `state_of_spectrum`, computing nothing; a ValueError if the two do not match."""
 
     def on(self, device: str | None) -> Self:
         """The settings that compute on a device, where there is a choice; else on the host, always."""
@@ -197,11 +202,7 @@ class Spectrum(ABC):
     scaled: bool
     n_moments: int | None  # Chebyshev moments that it is made of; None where eigenvalues are known
     has_eigenvectors: ClassVar[bool]  # and eigenvalues: blocks are then coefficients in rows, and may be stacked
-
-    @property
-    @abstractmethod
-    def found(self) -> object:
-        """What was computed of the graph, for `SpectrumSettings.restored`; None where nothing had to be."""
+    log_volume: float = 0.0  # logarithm of the volume that the vectors span; zero where they are orthonormal
 
     @property
     @abstractmethod
@@ -214,34 +215,9 @@ class Spectrum(ABC):
         """How many eigenvalues of the graph each of these stands for, shape (n_frequencies,)."""
 
     @property
-    def n_nodes(self) -> int:
-        """Number of nodes of the graph."""
-        return self.graph.n_nodes
-
-    @property
     @abstractmethod
-    def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling; one for a graph without edges."""
-
-    @property
     def upper(self) -> float:
-        """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
-        if self.scaled:
-            return 1.0
-        return 2.0 if self.laplacian == "normalized" else self.largest_eigenvalue
-
-    def mean(self, values: Array) -> Array:
-        """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
-        return self.multiplicities @ values / self.n_nodes
-
-    @abstractmethod
-    def require_eigenvectors(self, message: str) -> Array:
-        """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""
-
-    @property
-    def log_volume(self) -> float:
-        """Logarithm of the volume that the vectors span; zero where they are orthonormal."""
-        return 0.0
+        """Right end of the interval of filters, by `filter_interval_end`."""
 
     @abstractmethod
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
@@ -272,21 +248,27 @@ class Spectrum(ABC):
         """The signals of a block through filters."""
 
     @abstractmethod
-    def combined(self, block: Any, matrix: Array) -> Any:
-        """Combinations of the signals of a block, one for each row of `matrix`."""
-
-    @abstractmethod
-    def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
-
-    @abstractmethod
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
         """Diagonals of functions of the Laplacian (n_functions, n_nodes), and their standard errors (n_functions,)."""
-
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> LikelihoodErrors:
-        """How wrong the log likelihood of data may be, given ``D`` of equation (5) as a function of the eigenvalue."""
-        return LikelihoodErrors()
 
     def refined(self) -> Spectrum | None:
         """A finer spectrum, or None where there is none."""
         return None
+
+
+def mean_over_nodes(spectrum: Spectrum, values: Array) -> Array:
+    """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
+    return spectrum.multiplicities @ values / spectrum.graph.n_nodes
+
+
+def filter_interval_end(laplacian: LaplacianKind, scaled: bool, largest_eigenvalue: float) -> float:
+    """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
+    if scaled:
+        return 1.0
+    return 2.0 if laplacian == "normalized" else largest_eigenvalue
+
+
+@singledispatch
+def state_of_spectrum(spectrum: Spectrum) -> object:
+    """Results of computations on the graph, which `SpectrumSettings.restored` takes; None if there are none."""
+    return None

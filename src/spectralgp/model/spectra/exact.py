@@ -17,7 +17,15 @@ from spectralgp._basics.saved import axes
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.model.signals import Signals
-from spectralgp.model.spectra.base import Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.spectra.base import (
+    Filters,
+    OfEigenvalues,
+    SpectralData,
+    Spectrum,
+    SpectrumSettings,
+    filter_interval_end,
+    state_of_spectrum,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,15 +189,15 @@ class Exact(SpectrumSettings):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        found: object,
+        state: object,
         n_moments: int | None,
     ) -> ExactSpectrum:
         if n_moments is not None:
             raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
-        if isinstance(found, Eigenpairs):
-            if np.any(found.eigenvalues < 0) or np.any(np.diff(found.eigenvalues) < 0):
+        if isinstance(state, Eigenpairs):
+            if np.any(state.eigenvalues < 0) or np.any(np.diff(state.eigenvalues) < 0):
                 raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
-            graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (found.eigenvalues, found.eigenvectors)))
+            graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (state.eigenvalues, state.eigenvectors)))
         elif graph.n_edges:
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
         return self.of(graph, laplacian, scaled)
@@ -221,6 +229,7 @@ class ExactSpectrum(Spectrum):
     frequencies: Array  # the eigenvalues before scaling, ascending
     forward: Array | None = None  # the vectors in columns; None, as on a graph without edges: the nodes themselves
     dual: Array | None = None  # ``B^-T``, where the vectors are not eigenvectors
+    log_volume: float = 0.0  # ``log |det B|``
     n_moments: None = field(default=None, init=False)
     has_eigenvectors = True
 
@@ -231,17 +240,10 @@ class ExactSpectrum(Spectrum):
         """The inverse of the transpose of `forward`, by which signals become coordinates."""
         return self.forward if self.dual is None else self.dual
 
-    @property
-    def found(self) -> Eigenpairs | None:
-        return None if self.forward is None else Eigenpairs(self.frequencies, self.forward)
-
     @cached_property
     def eigenvectors(self) -> Array:
         """In columns, in the order of `eigenvalues`."""
-        return self.require_eigenvectors("")
-
-    def require_eigenvectors(self, message: str) -> Array:
-        return np.eye(self.n_nodes) if self.forward is None else self.forward
+        return np.eye(self.graph.n_nodes) if self.forward is None else self.forward
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -249,16 +251,16 @@ class ExactSpectrum(Spectrum):
 
     @cached_property
     def multiplicities(self) -> Array:
-        return np.ones(self.n_nodes)
+        return np.ones(self.graph.n_nodes)
 
     @property
     def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
         return float(self.frequencies[-1]) or 1.0
 
-    @cached_property
-    def log_volume(self) -> float:
-        """``log |det B|``."""
-        return 0.0 if self.dual is None else -float(np.linalg.slogdet(self.dual)[1])
+    @property
+    def upper(self) -> float:
+        return filter_interval_end(self.laplacian, self.scaled, self.largest_eigenvalue)
 
     def coefficients(self, signals: Signals) -> Array:
         """Coordinates of signals, shape (n_signals, n_nodes)."""
@@ -284,19 +286,13 @@ class ExactSpectrum(Spectrum):
         return block if self.forward is None else times_matrix(block, self.forward.T)
 
     def zeros(self, n_signals: int) -> Array:
-        return np.zeros((n_signals, self.n_nodes))
+        return np.zeros((n_signals, self.graph.n_nodes))
 
     def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
-        return random_state.standard_normal((n_signals, self.n_nodes))
+        return random_state.standard_normal((n_signals, self.graph.n_nodes))
 
     def filtered(self, block: Array, filters: Filters) -> Array:
         return filters.apply(block, self.eigenvalues)
-
-    def combined(self, block: Array, matrix: Array) -> Array:
-        return matrix @ block
-
-    def stack(self, signals: list[Array]) -> Array:
-        return np.stack(signals)
 
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
@@ -306,11 +302,11 @@ class ExactSpectrum(Spectrum):
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""
-        return self.load(as_signals(signals, self.n_nodes))
+        return self.load(as_signals(signals, self.graph.n_nodes))
 
     def inverse(self, spectral_signals: ArrayLike) -> Array:
         """Signals with the given graph Fourier coefficients; undoes `transform`."""
-        return self.unload(as_signals(spectral_signals, self.n_nodes, name="spectral_signals"))
+        return self.unload(as_signals(spectral_signals, self.graph.n_nodes, name="spectral_signals"))
 
     def filter(self, signals: ArrayLike, response: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """Filter signals, ``g(L) y = V diag(g(lambda)) V^T y``, by a function of the eigenvalues or its values there.
@@ -323,25 +319,37 @@ class ExactSpectrum(Spectrum):
         array([ 1., -1.,  0.])
         """
         values = np.asarray(response(self.eigenvalues) if callable(response) else response, dtype=float)
-        if values.shape != (self.n_nodes,):
+        if values.shape != (self.graph.n_nodes,):
             raise ValueError(
-                f"response must give one value for each of the {self.n_nodes} eigenvalues; got shape {values.shape}. "
-                "Pass a function of the eigenvalues, or its values at spectrum.eigenvalues."
+                f"response must give one value for each of the {self.graph.n_nodes} eigenvalues; got shape "
+                f"{values.shape}. Pass a function of the eigenvalues, or its values at spectrum.eigenvalues."
             )
         return self.inverse(self.transform(signals) * values)
 
     def __repr__(self) -> str:
         scaled = "scaled " if self.scaled else ""
-        return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
+        return f"ExactSpectrum({self.graph.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
-def oblique(spectrum: Spectrum, vectors: Array, dual: Array) -> ExactSpectrum:
+@state_of_spectrum.register
+def _(spectrum: ExactSpectrum) -> Eigenpairs | None:
+    return None if spectrum.forward is None else Eigenpairs(spectrum.frequencies, spectrum.forward)
+
+
+def require_eigenvectors(spectrum: Spectrum, message: str) -> Array:
+    """Eigenvectors of an exact spectrum in columns; a ValueError with the message for any other spectrum."""
+    if not isinstance(spectrum, ExactSpectrum):
+        raise ValueError(message)
+    return spectrum.eigenvectors
+
+
+def oblique(spectrum: Spectrum, vectors: Array, dual: Array, log_volume: float) -> ExactSpectrum:
     """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
 
-    Its eigenvalues are of no Laplacian: they number the vectors. `dual` is ``B^-T``.
+    Its eigenvalues are of no Laplacian: they number the vectors. `dual` is ``B^-T``, `log_volume` is ``log |det B|``.
     """
-    numbers = frozen(np.arange(float(spectrum.n_nodes)))
-    return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual)
+    numbers = frozen(np.arange(float(spectrum.graph.n_nodes)))
+    return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual, log_volume)
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:

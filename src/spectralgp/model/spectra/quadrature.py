@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
 
@@ -47,6 +46,8 @@ from spectralgp.model.spectra.base import (
     SpectralData,
     Spectrum,
     SpectrumSettings,
+    filter_interval_end,
+    state_of_spectrum,
 )
 
 MOST_SAVED = 2**20  # moments and probes that a model file may ask for
@@ -70,23 +71,22 @@ class SpectralMoments(SpectralData):
     """Energies ``E_q`` of signals at the nodes of a quadrature, equation (25), instead of their Fourier transform."""
 
     matrices: Array  # E_q, or U^T E_q U of equation (26), shape (n_frequencies, n_rows, n_rows)
-    weights: Array  # m_q; they add up to the number of nodes, but single ones may be negative
-    n_nodes: int
+    spectrum: Quadrature
 
     @property
     def multiplicities(self) -> Array:
-        return self.weights
+        return self.spectrum.multiplicities
 
     @property
     def n_observations(self) -> int:
-        return int(self.matrices.shape[1] * self.n_nodes)
+        return int(self.matrices.shape[1] * self.spectrum.graph.n_nodes)
 
     @cached_property
     def energies(self) -> Array:
         return np.diagonal(self.matrices, axis1=1, axis2=2).T.copy()
 
     def rotate(self, vectors: Array) -> SpectralMoments:
-        return SpectralMoments(vectors.T @ self.matrices @ vectors, self.weights, self.n_nodes)
+        return SpectralMoments(vectors.T @ self.matrices @ vectors, self.spectrum)
 
     def gram(self, scales: Array) -> Array:
         return np.asarray(np.einsum("iq,qik,kq->ik", scales, self.matrices, scales, optimize=True))
@@ -105,11 +105,41 @@ class SpectralMoments(SpectralData):
         half, factor = self.matrices.shape[1] // 2, response[:, None, None]
         across = self.matrices[:, :half, half:]
         matrices = self.matrices[:, :half, :half] - factor * (across + np.swapaxes(across, 1, 2))
-        return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.weights, self.n_nodes)
+        return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.spectrum)
 
     def quadratics(self, factors: Array) -> Array:
         halves = np.linalg.solve(factors, self.matrices)
         return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
+
+    def errors(self, variances: OfEigenvalues) -> LikelihoodErrors:
+        """How wrong the log likelihood may be by truncation, rounding and probes.
+
+        The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
+        coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
+        of the signals, bounds the error of equation (26). They are those of a fine interpolation, whose own error,
+        looked for at further points, is added.
+        """
+        spectrum, n_moments = self.spectrum, self.spectrum.n_moments
+        n_points = max(TAIL_POINTS_PER_MOMENT * n_moments, MIN_TAIL_POINTS)
+        fine, further = variances(spectrum.points(n_points)), variances(spectrum.end * CHECKED_POINTS)
+        energies = np.abs(self.energies.sum(axis=1))
+        truncation = rounding = 0.0
+        precision = float(np.finfo(str(spectrum.operator.dtype).rpartition(".")[2]).eps)
+        ones = np.full(fine.shape[0], float(spectrum.graph.n_nodes))
+        for values, truth, sizes in ((np.log(fine), np.log(further), ones), (1 / fine, 1 / further, energies)):
+            coefficients = chebyshev_coefficients(values)
+            missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
+            # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (26)
+            truncation += float(sizes @ (np.sum(np.abs(coefficients[:, n_moments:]), axis=1) + missed))
+            rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
+        logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
+        return LikelihoodErrors(
+            truncation,
+            rounding if precision > 1e-10 else 0.0,
+            0.5 * spectrum.density.spread(logarithms[:n_moments]),
+            # one nat per observation is the scale of the likelihood, and unlike its value never near zero
+            spectrum.settings.tolerance * self.n_observations,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +187,14 @@ class Density:
         n_probes: int | Literal["exact"],
         random_state: int,
         has_edges: bool = True,
-        found: DensityState | None = None,
+        state: DensityState | None = None,
     ) -> None:
         self.operator, self.n_probes, self.random_state = operator, n_probes, random_state
         self._passes: list[MomentPass] = []
-        if found is not None:
-            self.largest_eigenvalue, self.residual = found.largest_eigenvalue, found.residual
-            if found.moments is not None:
-                self._passes = [MomentPass.known(found.moments, gram=False)]
+        if state is not None:
+            self.largest_eigenvalue, self.residual = state.largest_eigenvalue, state.residual
+            if state.moments is not None:
+                self._passes = [MomentPass.known(state.moments, gram=False)]
         else:
             self.largest_eigenvalue, self.residual = largest_eigenvalue(operator) if has_edges else (1.0, 0.0)
         tighten(operator, self.largest_eigenvalue, self.residual)
@@ -172,8 +202,8 @@ class Density:
         self._lock = threading.RLock()  # fits on one graph may run in several threads
 
     @property
-    def found(self) -> DensityState:
-        """What was found so far."""
+    def state(self) -> DensityState:
+        """Moments so far, with the largest eigenvalue."""
         with self._lock:
             least = min((known.n_moments for known in self._passes), default=0)
             moments = np.concatenate([known.moments[:least] for known in self._passes], axis=1) if least else None
@@ -326,7 +356,7 @@ class Chebyshev(SpectrumSettings):
         return Quadrature(graph, laplacian, bool(scaled), self, density, self.n_moments | 1)
 
     def _density(
-        self, graph: GraphBase, laplacian: LaplacianKind, prototype: Any, found: DensityState | None = None
+        self, graph: GraphBase, laplacian: LaplacianKind, prototype: Any, state: DensityState | None = None
     ) -> Density:
         prototype = np.empty((0, 0)) if prototype is None else prototype
         library = type(prototype).__module__.partition(".")[0]
@@ -334,7 +364,7 @@ class Chebyshev(SpectrumSettings):
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
             operator = graph.operator(laplacian, prototype, self.device)
-            graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
+            graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, state)
         density: Density = graph._cache[key]
         return density
 
@@ -344,18 +374,18 @@ class Chebyshev(SpectrumSettings):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        found: object,
+        state: object,
         n_moments: int | None,
     ) -> Quadrature:
-        if not isinstance(found, DensityState):
+        if not isinstance(state, DensityState):
             raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
         most, n_probes = self.max_moments | 1, self._probes_on(graph.n_nodes)
         if n_moments is None or n_moments % 2 == 0 or n_moments > most:
             raise ValueError(f"n_moments must be an odd number up to {most}; got {n_moments}.")
-        shape = (1, n_probes) if found.moments is None else found.moments.shape
+        shape = (1, n_probes) if state.moments is None else state.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
-        return Quadrature(graph, laplacian, scaled, self, self._density(graph, laplacian, prototype, found), n_moments)
+        return Quadrature(graph, laplacian, scaled, self, self._density(graph, laplacian, prototype, state), n_moments)
 
     def on(self, device: str | None) -> Chebyshev:
         return dataclasses.replace(self, device=device)
@@ -407,17 +437,18 @@ class Quadrature(Spectrum):
     has_eigenvectors = False
 
     @property
-    def found(self) -> DensityState:
-        return self.density.found
-
-    @property
     def operator(self) -> Operator:
         """The Laplacian."""
         return self.density.operator
 
     @property
     def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
         return self.density.largest_eigenvalue
+
+    @property
+    def upper(self) -> float:
+        return filter_interval_end(self.laplacian, self.scaled, self.largest_eigenvalue)
 
     @property
     def end(self) -> float:
@@ -434,11 +465,8 @@ class Quadrature(Spectrum):
 
     @cached_property
     def multiplicities(self) -> Array:
-        """``m_q`` of equation (25); they add up to the number of nodes."""
+        """``m_q`` of equation (25); they add up to the number of nodes, but single ones may be negative."""
         return quadrature_weights(self.density.moments(self.n_moments))[::-1]
-
-    def require_eigenvectors(self, message: str) -> Array:
-        raise ValueError(message)
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralMoments:
         """Energies of the signals at the quadrature's nodes, equation (25)."""
@@ -457,7 +485,7 @@ class Quadrature(Spectrum):
         return self._data(moments.moments[: self.n_moments])
 
     def _data(self, moments: Array) -> SpectralMoments:
-        return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)
+        return SpectralMoments(quadrature_weights(moments)[::-1], self)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
         """Filtered combinations of signals, ``U^T`` times them, as the likelihood reads them."""
@@ -518,10 +546,8 @@ class Quadrature(Spectrum):
         return float(np.sum(column_products(left, right)))
 
     def combined(self, block: Any, matrix: Array) -> Any:
+        """Combinations of the signals of a block, one for each row of `matrix`."""
         return combine_columns(self._columns(block), matrix.T)
-
-    def stack(self, signals: list[Any]) -> Any:
-        return array_namespace(signals[0]).stack(signals)
 
     def _columns(self, block: Any) -> Any:
         return block.columns(self.operator) if isinstance(block, _Loaded) else block
@@ -585,35 +611,6 @@ class Quadrature(Spectrum):
         left[:, : quadratics.shape[1]] -= quadratics
         return quadratics, left
 
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> LikelihoodErrors:
-        """How wrong the log likelihood may be by truncation, rounding and probes.
-
-        The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
-        coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
-        of the signals, bounds the error of equation (26). They are those of a fine interpolation, whose own error,
-        looked for at further points, is added.
-        """
-        n_points = max(TAIL_POINTS_PER_MOMENT * self.n_moments, MIN_TAIL_POINTS)
-        fine, further = variances(self.points(n_points)), variances(self.end * CHECKED_POINTS)
-        energies = np.abs(data.energies.sum(axis=1))
-        truncation = rounding = 0.0
-        precision = float(np.finfo(str(self.operator.dtype).rpartition(".")[2]).eps)
-        ones = np.full(fine.shape[0], float(self.n_nodes))
-        for values, truth, sizes in ((np.log(fine), np.log(further), ones), (1 / fine, 1 / further, energies)):
-            coefficients = chebyshev_coefficients(values)
-            missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
-            # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (26)
-            truncation += float(sizes @ (np.sum(np.abs(coefficients[:, self.n_moments :]), axis=1) + missed))
-            rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
-        logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
-        return LikelihoodErrors(
-            truncation,
-            rounding if precision > 1e-10 else 0.0,
-            0.5 * self.density.spread(logarithms[: self.n_moments]),
-            # one nat per observation is the scale of the likelihood, and unlike its value never near zero
-            self.settings.tolerance * data.n_observations,
-        )
-
     def refined(self) -> Quadrature | None:
         if self.n_moments >= self.settings.max_moments:
             return None
@@ -621,8 +618,13 @@ class Quadrature(Spectrum):
         return dataclasses.replace(self, n_moments=n_moments)
 
     def __repr__(self) -> str:
-        of = f"{self.n_nodes} frequencies of the {'scaled ' * self.scaled}{self.laplacian} Laplacian"
+        of = f"{self.graph.n_nodes} frequencies of the {'scaled ' * self.scaled}{self.laplacian} Laplacian"
         return f"Quadrature({self.n_moments} nodes for {of})"
+
+
+@state_of_spectrum.register
+def _(spectrum: Quadrature) -> DensityState:
+    return spectrum.density.state
 
 
 def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Array:

@@ -17,6 +17,7 @@ from spectralgp.learning import Fit
 from spectralgp.learning.fitting import ComparedModel, FittedModels
 from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
 from spectralgp.model.kernels import residual_of
+from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.report.shapes import FilterShape
 
@@ -335,7 +336,7 @@ def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | No
     if not basis.has_eigenvectors or graph.n_nodes > MOST_CORRELATED or not graph.n_edges:
         return None
     power = np.sum(_powers(heaviest), axis=0)
-    vectors = basis.require_eigenvectors("for correlations of nodes")
+    vectors = require_eigenvectors(basis, "for correlations of nodes")
     covariance = (vectors * power) @ vectors.T
     deviations = np.sqrt(np.diag(covariance))
     if not np.all(deviations > 0):
@@ -456,7 +457,7 @@ def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: 
     if heaviest.carried is not None:
         values = prior.carried_values(heaviest.carried, heaviest.inputs, heaviest.signals.units)
         carry = float(np.var(_host_array(values)))
-    of_powers = [float(basis.mean(power)) for power in _powers(heaviest)]
+    of_powers = [float(mean_over_nodes(basis, power)) for power in _powers(heaviest)]
     parts = np.array([*of_powers, carry, prior.noise_variance])
     with_neighbours = None
     if predictions.source == "left out" and basis.has_eigenvectors:
