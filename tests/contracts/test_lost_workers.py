@@ -17,7 +17,7 @@ from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
 from spectralgp.graphs.operators import (
     MomentPass,
-    products,
+    block_products,
     random_normal,
 )
 from tolerances import ROUND_TRIP
@@ -140,11 +140,11 @@ def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
     with machines(1) as (own, client):
         operator = parted.operator("normalized", signals)
         block = operator.load(signals)
-        products(block, block)
+        block_products(block, block)
         own.kill(0)
         own.start()
         with pytest.raises(RuntimeError, match="some worker must live as long as a pass; got all 1 lost"):
-            products(block, block)
+            block_products(block, block)
         client.wait_for_workers(1, timeout=60)
         again = moments_of(operator, signals)  # with the worker that is there now
         np.testing.assert_array_equal(again, moments_of(operator, signals))
@@ -188,5 +188,5 @@ def test_a_worker_without_enough_memory_is_named_with_a_remedy(tmp_path, block, 
         operator = parted.operator("combinatorial", np.empty(0))
         made = operator.zeros(400) + 1 if block == "zeros" else random_normal(operator, 400, np.random.default_rng(0))
         with pytest.raises(MemoryError, match="workers must have memory for their partitions; " + message) as raised:
-            products(made, made)
+            block_products(made, made)
         assert "Cut the graph into more partitions" in str(raised.value)

@@ -376,18 +376,18 @@ def test_signals_must_be_complete_and_are_looked_at_a_chunk_at_a_time(monkeypatc
     monkeypatch.setattr(sources, "BYTES_PER_CHUNK", 100)
     signals = np.random.default_rng(0).standard_normal((3, 10))
     given = Sliced(signals)
-    assert sources.complete(given) is given
+    assert sources.require_complete(given) is given
     assert given.asked == [(3, 4), (3, 4), (3, 2)]
     many = Sliced(np.zeros((20, 2)))
-    assert sources.complete(many).asked == [(20, 1), (20, 1)]
-    assert sources.complete(np.empty((0, 5))).shape == (0, 5)
+    assert sources.require_complete(many).asked == [(20, 1), (20, 1)]
+    assert sources.require_complete(np.empty((0, 5))).shape == (0, 5)
     da = pytest.importorskip("dask.array")
-    np.testing.assert_array_equal(sources.complete(da.from_array(signals, chunks=4)).compute(), signals)
+    np.testing.assert_array_equal(sources.require_complete(da.from_array(signals, chunks=4)).compute(), signals)
     for place in ((0, 0), (2, 3), (1, 4), (2, 9)):
         holed = signals.copy()
         holed[place] = np.nan
-        lazy = sources.complete(da.from_array(holed, chunks=4))
-        for look in (lambda holed=holed: sources.complete(holed), lambda lazy=lazy: lazy.compute()):
+        lazy = sources.require_complete(da.from_array(holed, chunks=4))
+        for look in (lambda holed=holed: sources.require_complete(holed), lambda lazy=lazy: lazy.compute()):
             with pytest.raises(ValueError, match="Y must be complete on a PartitionedGraph; got NaN"):
                 look()
 

@@ -14,13 +14,13 @@ from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
 from spectralgp.graphs.operators import (
     MomentPass,
+    block_products,
     column_products,
     combine_columns,
     join_columns,
     keeps_constants,
     largest_eigenvalue,
     low_diagonals,
-    products,
     random_normal,
     random_signs,
     row_products,
@@ -200,7 +200,7 @@ def test_arithmetic_is_that_of_arrays(pair):
 
 def test_products_are_sums_over_all_nodes(pair):
     whole, parts, close = pair
-    for multiply in (products, column_products):
+    for multiply in (block_products, column_products):
         found, expected = (multiply(one.load(SIGNALS), one.load(SIGNALS[::-1] + 1)) for one in (parts, whole))
         assert relative_error(found, expected) < close
 

@@ -345,7 +345,16 @@ EQUAL_THOUGH = {
     ),
 }
 ALONE_THOUGH = {
-    *("Command", "FilterShape", "InfoCommand", "PointJoin", "Lanczos", "Moments", "ObservationOptions", "Simple"),
+    *(
+        "Command",
+        "FilterShape",
+        "InfoCommand",
+        "PointJoin",
+        "Lanczos",
+        "MomentRecurrence",
+        "ObservationOptions",
+        "Simple",
+    ),
     *("TableCommand", "WritingOptions"),
 }
 CHANGING = {"SignalStore"}  # which fills itself

@@ -18,6 +18,7 @@ from spectralgp.graphs.operators import (
     CpuOperator,
     CudaOperator,
     PlainOperator,
+    block_products,
     column_products,
     combine_columns,
     join_columns,
@@ -25,7 +26,6 @@ from spectralgp.graphs.operators import (
     loops,
     make_operator,
     precision_of,
-    products,
     random_normal,
     random_signs,
     row_products,
@@ -133,11 +133,11 @@ def test_products_of_blocks_are_dense_products(path, name):
     matrix = np.random.default_rng(2).standard_normal((N_COLUMNS, 2))
     blocks = operator.load(left), operator.load(right)
     close = tolerance(path)
-    assert oracle.relative_error(products(*blocks), left @ right.T) < close
+    assert oracle.relative_error(block_products(*blocks), left @ right.T) < close
     assert oracle.relative_error(column_products(*blocks), np.sum(left * right, axis=1)) < close
     assert oracle.relative_error(host(operator, row_products(*blocks))[:, 0], (left * right).sum(0)) < close
     assert oracle.relative_error(host(operator, combine_columns(blocks[0], matrix)), left.T @ matrix) < close
-    assert products(*blocks).dtype == column_products(*blocks).dtype == np.float64
+    assert block_products(*blocks).dtype == column_products(*blocks).dtype == np.float64
 
 
 @every_path
@@ -173,8 +173,8 @@ def test_no_signals_are_a_block_without_columns(path):
     like = np.empty((0, 7)) if path != "strict" else array_api_strict.asarray(np.empty((0, 7)))
     block = operator.load(like)
     assert tuple(block.shape) == (7, 0)
-    assert products(block, block).shape == (0, 0)
-    assert products(block, operator.zeros(2)).shape == (0, 2)
+    assert block_products(block, block).shape == (0, 0)
+    assert block_products(block, operator.zeros(2)).shape == (0, 2)
     assert column_products(block, block).shape == (0,)
     assert tuple(operator.unload(block).shape) == (0, 7)
 
@@ -335,7 +335,7 @@ def test_single_precision_is_summed_in_double():
     block[:, 0], block[:, 1] = 1, np.float32(1 / 3)
     third = float(np.float32(1 / 3))
     expected = n_nodes * np.array([[1.0, third], [third, third**2]])
-    assert oracle.relative_error(products(block, block), expected) < 1e-9
+    assert oracle.relative_error(block_products(block, block), expected) < 1e-9
     assert oracle.relative_error(column_products(block, block), np.diag(expected)) < 1e-9
 
 

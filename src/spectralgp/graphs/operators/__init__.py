@@ -18,10 +18,10 @@ from spectralgp.graphs.operators.base import (
     traces,
 )
 from spectralgp.graphs.operators.blocks import (
+    block_products,
     column_products,
     combine_columns,
     join_columns,
-    products,
     row_products,
     scale_columns,
     take_columns,

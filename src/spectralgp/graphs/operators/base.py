@@ -16,10 +16,10 @@ from scipy.linalg import eigh_tridiagonal
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
 from spectralgp.graphs.operators.blocks import (
+    block_products,
     column_products,
     combine_columns,
     join_columns,
-    products,
     row_products,
     scale_columns,
 )
@@ -77,12 +77,12 @@ class Operator(ABC):
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Next block of the recurrence, with its products with itself and with the current block."""
         following = self.step(current, previous)
-        multiply = products if gram else column_products
+        multiply = block_products if gram else column_products
         return following, multiply(following, following), multiply(following, current)
 
     def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
         """Yield products of ``T_k(A)`` times a block, taken over, with itself and the one before, for k = 1, 2, ..."""
-        multiply = products if gram else column_products
+        multiply = block_products if gram else column_products
         previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
         yield multiply(current, current), multiply(current, previous)
         while True:
@@ -122,7 +122,7 @@ class Operator(ABC):
         """Rows of the tridiagonal matrix that `lanczos` makes of ``A``, from a block of one column."""
 
         def inner(left: Any, right: Any) -> float:
-            return float(products(left, right)[0, 0])
+            return float(block_products(left, right)[0, 0])
 
         return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
 
@@ -150,8 +150,8 @@ def probed_terms(operator: Operator, probes: Any) -> Iterator[Any]:
 def traces(operator: Operator) -> tuple[float, float]:
     """Traces of ``L`` and of its square, from sums over its entries."""
     rows = operator.rows()
-    trace, others = products(operator.zeros(1) + 1, rows)[0]
-    return float(trace), float(products(rows, rows)[0, 0] + others)
+    trace, others = block_products(operator.zeros(1) + 1, rows)[0]
+    return float(trace), float(block_products(rows, rows)[0, 0] + others)
 
 
 def low_diagonals(operator: Operator) -> Any:
@@ -255,7 +255,7 @@ class MomentPass:
 
     def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
         self.gram = gram
-        self._moments: list[Any] = [(products if gram else column_products)(columns, columns)]
+        self._moments: list[Any] = [(block_products if gram else column_products)(columns, columns)]
         self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
         self._go_on(1)
 

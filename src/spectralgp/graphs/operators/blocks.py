@@ -26,7 +26,7 @@ def row_products(left: Any, right: Any) -> Any:
 
 
 @singledispatch
-def products(left: Any, right: Any) -> Array:
+def block_products(left: Any, right: Any) -> Array:
     """``left^T right`` on the host, as float64."""
     # NumPy's single precision is added up in double precision, a piece at a time
     if not isinstance(left, np.ndarray) or left.dtype == np.float64:
@@ -45,7 +45,7 @@ def column_products(left: Any, right: Any) -> Array:
     if isinstance(left, np.ndarray):
         return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
     if is_cupy_array(left):  # where a whole product is faster than a reduction by columns
-        return np.diagonal(products(left, right)).copy()
+        return np.diagonal(block_products(left, right)).copy()
     return np.asarray(on_host(array_namespace(left).sum(left * right, axis=0)), dtype=np.float64)
 
 

@@ -28,7 +28,7 @@ from spectralgp.graphs.partitioned.folder import (
     read_partition,
 )
 from spectralgp.graphs.partitioned.rows import build_from_edges, build_from_graph, build_from_points
-from spectralgp.graphs.partitioned.sources import as_dask, complete, signals_of_table
+from spectralgp.graphs.partitioned.sources import as_dask, require_complete, signals_of_table
 from spectralgp.graphs.points import PointJoin
 
 
@@ -268,7 +268,7 @@ class PartitionedGraph(GraphBase):
         return read[self.order] if self.is_in_partition_order else read
 
     def as_native(self, signals: Any) -> Any:
-        return complete(as_dask(signals))
+        return require_complete(as_dask(signals))
 
     @property
     def content_hash(self) -> str:

@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
-from spectralgp.graphs.operators import column_products, combine_columns, products, scale_columns
+from spectralgp.graphs.operators import block_products, column_products, combine_columns, scale_columns
 from spectralgp.graphs.operators.cpu import gershgorin_bound, row_squares
 from spectralgp.graphs.partitioned.folder import read_owners, read_partition, read_verified
 
@@ -140,7 +140,7 @@ class LocalLaplacian:
             return squares, crosses
         self.step(scale, current, previous, n_rows)
         own, other = previous[: self.n_own], current[: self.n_own]
-        multiply = products if gram else column_products
+        multiply = block_products if gram else column_products
         return multiply(own, own), multiply(own, other)
 
     @property
@@ -278,7 +278,7 @@ def advance(
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(Recurrence):
+class MomentRecurrence(Recurrence):
     """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
 
     gram: bool
@@ -294,7 +294,7 @@ class Moments(Recurrence):
 
 
 @dataclass(frozen=True, eq=False)
-class Probes(Recurrence):
+class ProbeRecurrence(Recurrence):
     """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for several functions."""
 
     coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``

@@ -29,10 +29,10 @@ from spectralgp._basics.progress import mention
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.operators import (
     Operator,
+    block_products,
     column_products,
     combine_columns,
     join_columns,
-    products,
     row_products,
     scale_columns,
     take_columns,
@@ -262,7 +262,7 @@ class PartitionedOperator(Operator):
         def found() -> Iterator[tuple[Array, Array]]:
             is_first = True
             while True:
-                recurrence.advance(self.graph.n_hops, local.Moments(gram, is_first))
+                recurrence.advance(self.graph.n_hops, local.MomentRecurrence(gram, is_first))
                 yield from recurrence.sums()
                 is_first = False
 
@@ -286,14 +286,14 @@ class PartitionedOperator(Operator):
         starts = [0, *range(self.graph.n_hops + 1, shares.shape[1], self.graph.n_hops)]
         for start, stop in pairwise([*starts, shares.shape[1]]):
             several = shares[:, start:stop]
-            recurrence.advance(several.shape[1] - (start == 0), local.Probes(several, is_first=start == 0))
+            recurrence.advance(several.shape[1] - (start == 0), local.ProbeRecurrence(several, is_first=start == 0))
         parts = self.each(local.total_of, zip(recurrence.states))
         self.settle(parts)
         return PartitionedBlock(self, parts, len(shares))
 
     def tridiagonal(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
-        recurrence = _Pass(self, combine_columns(start, products(start, start) ** -0.5).parts, 1)
+        recurrence = _Pass(self, combine_columns(start, block_products(start, start) ** -0.5).parts, 1)
         recurrence.advance(1, local.Lanczos())
         ((_, doubled, _),) = recurrence.sums()  # of a vector of length one
         length = 0.5
@@ -323,7 +323,7 @@ WIDTHS: dict[Any, Callable[..., int]] = {  # numbers of columns of the results
 }
 for function, width in WIDTHS.items():
     function.register(PartitionedBlock, partial(_mapped, function, width))
-for multiply in (products, column_products):
+for multiply in (block_products, column_products):
     multiply.register(PartitionedBlock, partial(_summed, multiply))
 
 

@@ -125,7 +125,7 @@ def as_dask(array: Any) -> Any:
     return require("dask.array", "dask", PURPOSE).from_zarr(array)
 
 
-def complete(signals: Any) -> Any:
+def require_complete(signals: Any) -> Any:
     """Signals as they are; a ValueError if a value is missing, for a Dask array when it is computed."""
     if is_dask_array(signals):
         lazy: Any = signals

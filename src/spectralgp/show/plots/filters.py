@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array, as_option, as_real_array
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import GraphKernel, Polynomial
 from spectralgp.model.spectra import ExactSpectrum, decompose
-from spectralgp.show.plots.style import COLOURS, axes, curve_look, legend
+from spectralgp.show.plots.style import COLOURS, as_axes, curve_look, legend
 from spectralgp.show.report.numbers import Which, deviation_band, laplacian_in_words
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def plot_filter(
         for kind in kinds:
             name = label if len(kinds) == 1 else NAMES[kind] if len(named) == 1 else f"{label}: {NAMES[kind]}"
             curves.append(_curve(name, fit, known, show_std, kind))
-    ax = axes(ax)
+    ax = as_axes(ax)
     relative = len({curve.laplacian for curve in curves}) > 1
     top, rugs = 0.0, list[Array]()
     for index, curve in enumerate(curves):
@@ -176,7 +176,7 @@ def plot_fourier(
     drawn = np.quantile(coefficients, [tail, 0.5, 1 - tail], axis=0) if many else coefficients
     if log and not drawn.any():
         raise ValueError("signals must differ from zero to be drawn on a logarithmic axis; got zeros. Pass log=False.")
-    ax = axes(ax)
+    ax = as_axes(ax)
     places, crowded = spectrum.eigenvalues, spectrum.eigenvalues.size > MAX_JOINED
     if many:
         low, middle, high = drawn

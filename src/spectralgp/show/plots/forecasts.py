@@ -66,7 +66,7 @@ def plot_forecast(
     place, title = node_of(node, model.node_names_, len(model.scale_))
     mean, std = (one[:, place] for one in _forecast(model, horizon, X))
     labels = model.times_ahead(horizon)
-    ax = style.axes(ax)
+    ax = style.as_axes(ax)
     along = style.read_positions(labels, len(labels))
     width, mark = (0.0, "") if len(labels) > 1 else (6.0, "_")  # a fan of one step has no area
     for level, shade in zip(sorted(levels, reverse=True), reversed(SHADES), strict=False):
@@ -124,7 +124,7 @@ def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes
     """
     as_option(which, "which", ("rate", "power"))
     curves = learnt_curves(model, which)
-    ax = style.axes(ax)
+    ax = style.as_axes(ax)
     for place, one in enumerate(curves):
         look = style.curve_look(place)
         ax.fill_between(one.frequencies, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
@@ -150,7 +150,7 @@ def plot_backtest(
     'share of values in their 90% interval'
     """
     as_option(what, "what", ("rmse", "crps", "coverage"))
-    ax = style.axes(ax)
+    ax = style.as_axes(ax)
     if what == "coverage":
         ax.axhspan(*GOOD_COVERAGE, color="0.9", linewidth=0, label="as wide as it should be")
         ax.axhline(0.9, color="0.5", linewidth=0.8)

@@ -69,7 +69,7 @@ def plot_prediction(
     if names is not None and len(names) != values.size:
         raise ValueError(f"names must hold one name for each of the {values.size} values; got {len(names)}.")
     along = None if positions is None else style.read_positions(positions, values.size)
-    ax, interval = style.axes(ax), style.interval_label(level)
+    ax, interval = style.as_axes(ax), style.interval_label(level)
     low, high = centres - half_widths, centres + half_widths
     if along is not None:
         places = along.places
@@ -169,7 +169,7 @@ def plot_filled(
     half_widths = interval_half_width(spreads, level)
     along = _along(observed, positions, n_signals)
     places = np.arange(float(n_signals)) if along is None else along.places
-    ax = style.axes(ax)
+    ax = style.as_axes(ax)
     # marks small enough to leave each other room, and holes in the line to be seen
     marks: dict[str, Any] = {"markersize": style.mark_size(ax, 6 * n_signals), "markeredgewidth": 0}
     if not hole.all():

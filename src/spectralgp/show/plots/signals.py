@@ -12,7 +12,7 @@ from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.tables import match_columns, series_index
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges, is_range
-from spectralgp.show.plots.style import FILLED_MARKER, axes, size_in_points
+from spectralgp.show.plots.style import FILLED_MARKER, as_axes, size_in_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def plot_signal(
         vmax = max(ends) or 1.0
         vmin = -vmax
     size = min(60.0, 12_000 / graph.n_nodes) if node_size is None else node_size
-    ax = axes(ax)
+    ax = as_axes(ax)
     n_drawn = _draw_edges(ax, graph, coordinates, 1.0 if aspect == "equal" else aspect)
     if n_drawn < graph.n_edges:
         heaviest = ", the heaviest" if np.ptp(graph.weights.data) > 0 else ""

@@ -27,7 +27,7 @@ def curve_look(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": LINE_STYLES[place % len(LINE_STYLES)]}
 
 
-def axes(ax: Axes | None) -> Axes:
+def as_axes(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
