@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-import itertools
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import Normalize, to_rgba
+from matplotlib.colors import Normalize
 from scipy.stats import norm
 from settings import PAPER, paper_kernel
 from sklearn.exceptions import NotFittedError
@@ -33,7 +32,6 @@ from spectralgp.show.plots import (
     plot_fourier,
     plot_prediction,
     plot_signal,
-    style,
 )
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
@@ -99,11 +97,6 @@ def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
     assert not ax.has_data()
 
 
-def test_sizes_are_in_points():
-    figure = plt.figure(figsize=(5, 4), dpi=200)
-    assert style.size_in_points(figure.add_axes([0.1, 0.1, 0.5, 0.25])) == pytest.approx((2.5 * 72, 72))
-
-
 @pytest.mark.parametrize(("positions", "are_whole"), [([1.0, 2.0, 3.0], True), ([1.0, 1.5, 2.0], False)])
 def test_ticks_are_at_whole_numbers_where_all_places_are(ax, positions, are_whole):
     plot_prediction([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0], ax=ax, positions=positions)
@@ -112,27 +105,6 @@ def test_ticks_are_at_whole_numbers_where_all_places_are(ax, positions, are_whol
 
 
 # Filters
-
-
-@pytest.mark.parametrize(
-    ("names", "rotation", "step"),
-    [
-        (["1999", "2000"], 0, 1),
-        (["19999", "2000"], 90, 1),
-        ([str(number) for number in range(12)], 0, 1),
-        ([str(number) for number in range(13)], 90, 1),
-        ([str(number) for number in range(120)], 90, 2),
-        ([str(number) for number in range(500)], 90, 9),
-    ],
-)
-def test_names_stand_upright_where_there_is_room_and_never_touch(ax, names, rotation, step):
-    """In 357 points, where a line of the smallest type, of 5 points, takes 5.75."""
-    said = style.write_names(ax, np.arange(len(names)), names)
-    labels = ax.get_xticklabels()
-    assert [label.get_text() for label in labels] == names[::step]
-    assert {label.get_rotation() for label in labels} == {rotation}
-    assert said == (f" (one in {step} is named)" if step > 1 else "")
-    assert 5 <= labels[0].get_size() <= 357.2 * step / len(names) / 1.15
 
 
 def test_the_line_is_the_filter(ax):
@@ -157,14 +129,6 @@ def test_a_regressor_shows_its_learnt_filter_and_eigenvalues(fitted, weights, ax
 
 def test_the_eigenvalues_can_be_left_out(fitted, ax):
     assert len(plot_filter(fitted, ax=ax, show_eigenvalues=False).collections) == 0
-
-
-def test_several_filters_differ_in_colour_and_in_style(graph, ax):
-    kernels = [Polynomial(degree) for degree in range(10)]
-    plot_filter(kernels, ax=ax, eigenvalues=decompose(graph, scaled=True).eigenvalues)
-    assert len({(line.get_color(), style.curve_look(place)["linestyle"]) for place, line in enumerate(ax.lines)}) == 10
-    assert len({line.get_color() for line in ax.lines[:7]}) == 7
-    assert texts(ax) == [f"Polynomial({degree})" for degree in range(10)]
 
 
 def test_a_dict_or_labels_name_the_filters(ax):
@@ -204,37 +168,13 @@ def test_normalised_filters_are_one_at_their_highest_eigenvalue(graph, ax):
     assert ax.get_ylim() == pytest.approx((-0.09, 1.08))
 
 
-def test_the_axis_reaches_from_the_ticks_below_to_above_the_highest_value(graph, ax):
-    eigenvalues = decompose(graph, scaled=True).eigenvalues
-    kernels = [Polynomial.from_coefficients([3.0]), Polynomial.from_coefficients([-2.0, 1.0])]
-    plot_filter(kernels, ax=ax, eigenvalues=eigenvalues)
-    assert ax.get_ylim() == pytest.approx((-2.0 - 0.27, 3.24))
-
-
-@pytest.mark.parametrize("n_filters", [1, 4, 5])
-def test_a_legend_of_more_than_four_stands_beside_the_axes(n_filters, graph, ax):
-    """What one filter is needs no legend."""
-    eigenvalues = decompose(graph, scaled=True).eigenvalues
-    plot_filter([Polynomial.from_coefficients([1.0 + n]) for n in range(n_filters)], ax=ax, eigenvalues=eigenvalues)
-    if n_filters == 1:
-        assert ax.get_legend() is None
-        return
-    assert len(texts(ax)) == n_filters
-    anchor = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
-    assert (anchor.x0 > 1) == (n_filters > 4)
-
-
 def test_one_signal_has_a_legend_where_it_has_a_label(graph, ax):
     signal = np.arange(9.0)[None]
     plot_fourier(signal, graph, ax=ax)
     assert ax.get_legend() is None
     plot_fourier(signal, graph, ax=ax, labels=["first"])
     assert "first" in texts(ax)
-
-
-def test_signals_without_labels_are_counted(graph, ax):
-    plot_fourier(np.random.default_rng(0).standard_normal((2, 9)), graph, ax=ax)
-    assert texts(ax) == ["signal 0", "signal 1"]
+    assert texts(plot_fourier(np.ones((2, 9)), graph)) == ["signal 0", "signal 1"]
 
 
 def test_filters_of_different_laplacians_share_a_relative_axis(graph, ax):
@@ -351,16 +291,6 @@ def test_a_logarithmic_axis_is_that_of_what_is_drawn(graph, ax):
     assert ax.get_ylim() == pytest.approx((low.min() / 2, high.max() * 2))
 
 
-def test_on_many_nodes_signals_are_told_apart_by_marks_and_not_joined(ax):
-    ring = Graph.from_edges([(node, (node + 1) % 301) for node in range(301)])
-    signals = np.random.default_rng(7).standard_normal((7, 301))
-    plot_fourier(signals, ring, ax=ax)
-    assert {line.get_linestyle() for line in ax.lines} == {"None"}
-    assert len({line.get_marker() for line in ax.lines}) == 7
-    smaller = ring.subgraph(range(300))
-    assert plot_fourier(signals[:, :300], smaller).lines[0].get_linestyle() == "-"
-
-
 def test_rounding_errors_do_not_set_a_logarithmic_scale(graph, ax):
     plot_fourier(np.ones(9), graph, ax=ax, log=True)  # all but the first coefficient are zero but for rounding
     assert ax.lines[0].get_ydata()[1:].max() < 3e-14
@@ -420,8 +350,6 @@ def test_edges_are_as_wide_as_their_weight(graph, weights, ax):
     expected = {frozenset(map(tuple, graph.coordinates[pair])): 0.7 * weights[tuple(pair)] / mean for pair in pairs}
     assert max(expected.values()) < 3.0  # none is cut short
     assert widths_by_edge(ax) == pytest.approx(expected, rel=EXACT)
-    drawn = ax.collections[0].get_linewidths()
-    assert np.all(np.diff(drawn) >= 0)  # the widest last, on top
     assert ax.collections[0].get_alpha() == 1
     assert ax.get_legend() is None
 
@@ -445,30 +373,6 @@ def test_nodes_in_one_place_or_on_a_line_are_drawn(ax, coordinates):
 def complete_graph(n_nodes):
     places = np.random.default_rng(2).uniform(size=(n_nodes, 2))
     return Graph(np.ones((n_nodes, n_nodes)) - np.eye(n_nodes), coordinates=places)
-
-
-def edge_ink(ax, area):
-    """Share of the area that the edges would cover side by side, from what is drawn."""
-    edges = ax.collections[0]
-    ax.figure.canvas.draw()
-    ends = [ax.transData.transform(segment) * 72 / ax.figure.dpi for segment in edges.get_segments()]
-    lengths = [np.linalg.norm(end - start) for start, end in ends]
-    return np.dot(lengths, np.broadcast_to(edges.get_linewidths(), len(lengths))) / area
-
-
-def test_edges_of_a_dense_graph_are_faint_and_no_grey_mass(ax):
-    area = 0.775 * 6.4 * 0.77 * 4.8 * 72**2  # of matplotlib's usual axes
-    plot_signal(complete_graph(80), np.ones(80), ax=ax, colorbar=False, node_size=1)
-    edges = ax.collections[0]
-    assert len(edges.get_segments()) == 80 * 79 / 2
-    ink = edge_ink(ax, area)
-    assert ink > 2
-    # two fifths are allowed; matplotlib's margins of a twentieth make the lines a little shorter than foreseen
-    assert 0.34 < ink * edges.get_alpha() <= 0.4
-    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[..., 0]
-    inner = pixels[150:330, 250:400]
-    assert np.mean(inner < 0.65 * 255) < 0.2  # nearly all are the edges' own grey if they are drawn in full
-    assert np.unique(inner).size > 20  # many greys
 
 
 def test_of_very_many_edges_the_heaviest_are_drawn_and_the_legend_says_so(ax):
@@ -508,20 +412,6 @@ def test_of_equal_edges_those_drawn_belong_to_all_nodes(ax):
     assert np.abs(counts - expected).max() < STANDARD_ERRORS * np.sqrt(expected)
 
 
-@pytest.mark.parametrize(("n_nodes", "size"), [(9, 60.0), (2000, 6.0)])
-def test_nodes_leave_room_for_each_other(ax, n_nodes, size):
-    graph = Graph.from_points(np.random.default_rng(5).uniform(size=(n_nodes, 2)), n_neighbors=3)
-    plot_signal(graph, np.ones(n_nodes), ax=ax)
-    assert ax.collections[1].get_sizes() == [size]
-
-
-@pytest.mark.parametrize("size", [1.0, 9.0, 60.0, 400.0])
-def test_borders_leave_the_colour_of_small_nodes_to_be_seen(graph, ax, size):
-    plot_signal(graph, np.ones(9), ax=ax, node_size=size)
-    (border,) = ax.collections[1].get_linewidths()
-    assert border == pytest.approx(min(0.5, 0.06 * np.sqrt(size)))
-
-
 def test_missing_values_are_hollow_nodes_that_the_legend_explains(graph, ax):
     signal = np.linspace(-1, 3, 9)
     signal[[2, 8]] = np.nan
@@ -533,12 +423,7 @@ def test_missing_values_are_hollow_nodes_that_the_legend_explains(graph, ax):
     np.testing.assert_array_equal(nodes.get_array(), signal[kept])
     assert nodes.get_clim() == (-2.5, 2.5)
     np.testing.assert_array_equal(hollow.get_offsets(), graph.coordinates[[2, 8]])
-    assert to_rgba("white") == tuple(hollow.get_facecolor()[0])
-    # pale values, as zero has on this scale, have a thinner and lighter border
-    assert hollow.get_linewidths()[0] >= 2 * nodes.get_linewidths()[0]
-    assert hollow.get_edgecolor()[0].tolist() == [0, 0, 0, 1]
     assert texts(ax) == ["failed sensor"]
-    assert [ax.texts[index].get_color() for index in (2, 8)] == ["black", "black"]
     assert ax.texts[8].get_text() == "i"
 
 
@@ -562,7 +447,7 @@ def holed():
 def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
     signal, filled = holed
     plot_signal(graph, signal, filled=filled, ax=ax, missing_label="failed sensor")
-    _, nodes, squares, *proxies, hollow = ax.collections
+    _, nodes, squares, *_, hollow = ax.collections
     kept = [0, 1, 3, 4, 6, 7]
     np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[kept])
     np.testing.assert_array_equal(squares.get_offsets(), graph.coordinates[[2, 5]])
@@ -573,13 +458,7 @@ def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
     np.testing.assert_allclose(squares.get_facecolors(), colours(Normalize(-4, 3.5)([-4.0, 3.5])))
     bar = ax.figure.axes[1]
     assert bar.get_ylim() == (-4, 3.5)
-    # by shape and border as well as by colour
-    assert len(squares.get_paths()[0].vertices) == 5 < len(nodes.get_paths()[0].vertices)
-    assert squares.get_linewidths()[0] >= 2 * nodes.get_linewidths()[0]
     assert texts(ax) == ["observed", "filled in", "failed sensor"]
-    for proxy in proxies:
-        red, green, blue, _ = proxy.get_facecolor()[0]
-        assert red == green == blue  # no value's colour
 
 
 def test_what_was_observed_is_drawn_as_it_was(graph, ax):
@@ -595,18 +474,6 @@ def test_a_signal_that_was_filled_in_altogether_is_drawn(graph, ax):
     np.testing.assert_array_equal(squares.get_array(), np.arange(9.0))
     assert squares.get_clim() == (-8, 8)
     assert ax.figure.axes[1].get_ylim() == (-8, 8)
-    # red and dark at the end of the scale, white in its middle
-    assert (ax.texts[8].get_color(), ax.texts[0].get_color()) == ("white", "black")
-
-
-def test_marks_of_the_legend_are_no_larger_than_its_lines(graph, ax, holed):
-    signal, filled = holed
-    for size in (9.0, 60.0, 600.0):
-        ax.clear()
-        plot_signal(graph, signal, filled=filled, ax=ax, node_size=size, colorbar=False)
-        ax.figure.canvas.draw()
-        sizes = [handle.get_sizes()[0] for handle in ax.get_legend().legend_handles]
-        assert sizes == pytest.approx([min(size, 60.0)] * 3)
 
 
 NODES = [f"node {index}" for index in range(9)]
@@ -731,9 +598,6 @@ def test_intervals_stand_at_each_node_in_order_of_the_prediction(prediction, ax)
     np.testing.assert_array_equal(lines(ax)["predicted"].get_xydata(), [[2, 0.5], [1, 0], [0, -1]])
     np.testing.assert_array_equal(lines(ax)["observed"].get_xydata(), [[2, 0], [0, -1]])
     np.testing.assert_array_equal(lines(ax)["observed, outside"].get_xydata(), [[1, 5]])
-    inside, outside = lines(ax)["observed"], lines(ax)["observed, outside"]
-    assert to_rgba(inside.get_color()) != to_rgba(outside.get_color())
-    assert inside.get_marker() != outside.get_marker()
     assert texts(ax) == ["95% interval", "predicted", "observed", "observed, outside"]
 
 
@@ -837,13 +701,6 @@ def test_the_name_of_a_column_is_that_of_its_axis(prediction, ax):
     assert ax.get_ylabel() == "rain (mm)"
 
 
-def test_places_in_an_order_are_not_numbered_as_nodes(prediction, ax):
-    plot_prediction(*prediction, ax=ax)
-    assert len(ax.get_xticks()) == 0
-    plot_prediction(*prediction, ax=ax, sort=False)
-    assert all(tick == round(tick) for tick in ax.get_xticks())
-
-
 def test_as_many_names_are_written_as_fit(ax):
     """At the smallest size of five points, a line of text every 5.75 points."""
     points = 0.775 * 6.4 * 72  # of matplotlib's usual axes
@@ -854,19 +711,7 @@ def test_as_many_names_are_written_as_fit(ax):
         written = [text.get_text() for text in ax.get_xticklabels()]
         step = int(np.ceil(n_nodes * 5.75 / points))
         assert written == names[::step]
-        ax.figure.canvas.draw()
-        boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
-        assert all(left.x1 <= right.x0 + 1 for left, right in itertools.pairwise(boxes))
     assert ax.get_xlabel() == f"node, in order of prediction (one in {step} is named)"
-
-
-def test_many_values_get_small_marks(ax):
-    for n_values in (20, 2000):
-        ax.clear()
-        plot_prediction(np.zeros(n_values), np.zeros(n_values), np.ones(n_values), ax=ax)
-        points = 0.775 * 6.4 * 72 / n_values  # of a value on matplotlib's usual axes
-        assert lines(ax)["observed"].get_markersize() == (4.0 if n_values == 20 else pytest.approx(10 * points))
-        assert ax.collections[0].get_linewidth() == pytest.approx(np.clip(points, 1.0, 4.0))
 
 
 @pytest.mark.parametrize(
@@ -944,6 +789,7 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
     plot_filled(*imputed, 1, ax=ax, level=0.8)
     seen, filled = lines(ax)["observed"], lines(ax)["filled in"]
     np.testing.assert_array_equal(seen.get_xydata(), np.column_stack([range(6), observed[:, 1]]))
+    assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
     np.testing.assert_array_equal(filled.get_xydata(), np.column_stack([HOLES, completed[HOLES, 1]]))
     (intervals,) = ax.collections
     low, high = norm(completed[HOLES, 1], std[HOLES, 1]).interval(0.8)
@@ -952,16 +798,6 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
     assert texts(ax) == ["observed", "filled in", "80% interval"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "node 1")
     assert all(tick == round(tick) for tick in ax.get_xticks())
-
-
-def test_holes_break_the_line_and_differ_in_colour_and_shape(imputed, ax):
-    plot_filled(*imputed, 1, ax=ax)
-    seen, filled = lines(ax)["observed"], lines(ax)["filled in"]
-    assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
-    assert np.flatnonzero(np.isnan(seen.get_ydata())).tolist() == HOLES
-    assert to_rgba(seen.get_color()) != to_rgba(filled.get_color())
-    assert seen.get_marker() != filled.get_marker()
-    assert tuple(ax.collections[0].get_color()[0][:3]) == to_rgba(filled.get_color())[:3]
 
 
 @pytest.mark.parametrize("node", [1, np.int64(1), "Bergen"])
@@ -986,13 +822,13 @@ def test_columns_of_tables_are_matched_by_name(imputed, ax):
 def test_arrays_may_have_names_and_positions(imputed, ax):
     """The signals came in another order than their years."""
     years = pd.Index([2005, 2003, 2004, 2000, 2001, 2002], name="year")
-    plot_filled(*imputed, "Bergen", ax=ax, names=STATIONS, positions=years)
+    plot_filled(*imputed, "Bergen", ax=ax, names=STATIONS, positions=years, ylabel="snow (cm)")
     observed, completed, _ = imputed
     np.testing.assert_array_equal(lines(ax)["observed"].get_xdata(), range(2000, 2006))
     np.testing.assert_array_equal(lines(ax)["observed"].get_ydata(), observed[[3, 4, 5, 1, 2, 0], 1])
     filled = lines(ax)["filled in"].get_xydata()
     np.testing.assert_array_equal(filled, np.column_stack([[2003, 2004, 2002], completed[HOLES, 1]]))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "Bergen")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "snow (cm)")
 
 
 @pytest.mark.parametrize(
@@ -1008,11 +844,6 @@ def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabe
     assert [text.get_text() for text in ax.get_xticklabels()] == written
     np.testing.assert_array_equal(lines(ax)["filled in"].get_xdata(), HOLES)
     assert ax.get_xlabel() == xlabel
-
-
-def test_an_index_that_counts_is_that_of_signals(imputed, ax):
-    plot_filled(*as_frames(imputed, pd.RangeIndex(6)), "Bergen", ax=ax, ylabel="snow (cm)")
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "snow (cm)")
 
 
 def test_masked_entries_and_nulls_are_holes(imputed, ax):
@@ -1041,19 +872,6 @@ def test_other_nodes_need_not_be_filled_in(imputed, ax):
     completed[0, 2] = std[0, 2] = np.nan
     plot_filled(observed, completed, std, 1, ax=ax)
     np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), completed[HOLES, 1])
-
-
-def test_nothing_overlaps_on_a_season_of_days(ax):
-    """Marks of neighbouring days leave each other room, and the legend stands outside the axes."""
-    n_days = 80
-    observed = np.random.default_rng(12).standard_normal((n_days, 1))
-    observed[30:40] = np.nan
-    plot_filled(observed, np.zeros((n_days, 1)), np.ones((n_days, 1)), 0, ax=ax)
-    ax.figure.canvas.draw()
-    step = np.diff(ax.transData.transform([[0, 0], [1, 0]])[:, 0])[0] * 72 / ax.figure.dpi
-    assert ax.collections[0].get_linewidth() < step
-    assert all(line.get_markersize() + line.get_markeredgewidth() < step for line in ax.lines)
-    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 import warnings
 
 import networkx
@@ -15,7 +14,7 @@ from scipy.sparse import csr_array, save_npz
 
 from spectralgp import Graph
 from spectralgp.datasets import load_fertility, load_us_income
-from spectralgp.files.graphs import _feature_names, graph_from_file, graph_from_points, with_points
+from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import (
@@ -93,26 +92,10 @@ def test_empty_cells_are_not_observed(file, empty):
     np.testing.assert_array_equal(signals, [[np.nan, 2.0, 3.0]])
 
 
-def test_points_are_decimal_marks_beside_empty_cells_whatever_separates(file):
-    """Cells that are read one by one, since some are empty in words."""
-    for separator in ";\t|,":
-        rows = [["day", "a", "b", "c"], ["1", "0.5", "NA", "-3e2"], ["2", " 1.25 ", "7.5", "n/a"]]
-        signals = signals_from_file(file("\n".join(separator.join(row) for row in rows)), PATH)
-        np.testing.assert_array_equal(signals, [[0.5, np.nan, -300.0], [1.25, 7.5, np.nan]])
-    commas = "day;a;b;c\n1;0,5;NA;-3\n2;1,25;7,5;n/a\n"
-    np.testing.assert_array_equal(signals_from_file(file(commas), PATH), [[0.5, np.nan, -3.0], [1.25, 7.5, np.nan]])
-
-
 def test_names_of_nodes_are_never_missing_values_or_numbers(file):
     graph = graph_from_file(file("source,target\nNA,007\n007,7\nnull,NA\n", "edges.csv"))
     assert graph.names == ("NA", "007", "7", "null")
     assert values_of(signals_from_file(file("007,7,null,NA\n1,2,3,4\n"), graph)) == [[1.0, 2.0, 4.0, 3.0]]
-
-
-def test_numbers_are_the_nearest_to_what_is_written(file):
-    texts = ["0.1", "1e-310", "9007199254740993", "2.2250738585072011e-308", "-0.3333333333333333148"]
-    table = read_table(file("a\n" + "\n".join(texts) + "\n"))
-    assert table.numbers([0])[:, 0].tolist() == [float(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -267,12 +250,6 @@ def test_long_tables_come_in_any_order(file, nameless):
     np.testing.assert_array_equal(signals, [[np.nan, np.nan, 6.0], [1.0, 2.0, np.nan]])
     assert signals.index.tolist() == [pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01")]
     assert signals.index.name == "day"
-
-
-def test_copies_of_what_is_no_node_are_left_out_too(file):
-    content = "day,node,value\n2,x,2\n1,a,1\n1,x,3\n1,x,3\n1,c,6\n2,b,4\n"
-    signals = signals_from_file(file(content), PATH, nodes="graph")
-    np.testing.assert_array_equal(signals, [[1.0, np.nan, 6.0], [np.nan, 4.0, np.nan]])
 
 
 def test_long_and_wide_are_the_same_signals(file):
@@ -477,12 +454,6 @@ def test_longitudes_and_latitudes_are_on_the_sphere(tmp_path, longitude, latitud
     np.testing.assert_array_equal(near.weights.toarray(), expected.weights.toarray())
 
 
-def test_an_edge_of_weight_zero_names_its_nodes_and_is_none(file):
-    graph = graph_from_file(file("SOURCE,Target,weight\na,b,0\nc,b,1.5\na,c,2.5\nb,c,1.5\n"))
-    assert graph.names == ("a", "b", "c")
-    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 0, 2.5], [0, 0, 1.5], [2.5, 1.5, 0]])
-
-
 def test_a_packed_matrix_may_be_longer_than_its_file(tmp_path, file):
     header = "%%MatrixMarket matrix array real general\n"
     (tmp_path / "zeros.mtx.gz").write_bytes(gzip.compress((header + "40 40\n" + "0\n" * 1600).encode()))
@@ -523,12 +494,6 @@ def test_a_longitude_without_a_latitude_is_no_place(file):
     assert graph.names == ("10", "20", "30")  # the first column, which is no coordinate
 
 
-def test_x_and_y_are_in_the_plane(file):
-    graph = graph_from_points(file("x,y\n0,0\n3,4\n100,0\n"), radius=6, weights="inverse")
-    np.testing.assert_allclose(graph.weights.toarray(), [[0, 0.2, 0], [0.2, 0, 0], [0, 0, 0]])
-    assert graph.names is None
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -544,15 +509,6 @@ def test_points_that_are_wrong(file, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         graph_from_points(path)
     assert str(caught.value).startswith(str(path))
-
-
-def test_many_features_are_named_at_once(file):
-    """Names are looked up, not searched for, which took the square of their number."""
-    features = [feature(f"p{place}", "Point", [place / 1000, 50.0]) for place in range(20_000)]
-    path = file(json.dumps({"features": features}), "points.geojson")
-    started = time.perf_counter()
-    assert len(_feature_names(features, path)) == 20_000
-    assert time.perf_counter() - started < 1.0
 
 
 def test_coordinates_join_a_graph_whose_names_are_numbers(file):
@@ -656,11 +612,6 @@ def test_what_counts_rows_under_a_name_or_in_another_way_is_an_index(file, index
     assert inputs["wind"].tolist() == [20.0 - 10.0 * label for label in index]
 
 
-def test_of_several_labels_that_are_repeated_the_first_is_named(file):
-    with pytest.raises(ValueError, match=r"one row for each label; got 5 again in row 4, column 'n'"):
-        inputs_from_file(file("n,wind\n6,0\n5,1\n5,2\n6,3\n"), pd.Index([5, 6], name="n"))
-
-
 def test_inputs_without_an_index_are_paired_by_position(file):
     index = pd.RangeIndex(2)
     assert inputs_from_file(file("wind,sun\n1,2\n3,4\n"), index).to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -751,11 +702,6 @@ def test_the_separator_is_judged_by_fifty_rows(file):
         assert dialect_of(file("\n".join(lines))).separator == separator
 
 
-def test_a_parquet_file_that_is_not_there_is_called_so(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "none.parquet")
-
-
 def test_rows_before_must_be_complete():
     signals = pd.DataFrame({"a": [1.0, 2.0, np.nan]}, index=[2001, 2002, 2003])
     assert len(lagged(signals)[0]) == 2  # the last row is no input
@@ -828,21 +774,6 @@ def test_intervals_are_rounded_to_three_digits_of_the_deviation_and_what_was_obs
     assert list(long) == ["signal", "node", "mean", "std", "lower", "upper"]
     row = long[(long["signal"] == 2001) & (long["node"] == "b")]
     assert row.iloc[0, 2:].tolist() == [tables[name].loc[2001, "b"] for name in ("mean", "std", "lower", "upper")]
-
-
-def test_a_column_is_rounded_by_its_smallest_deviation_and_one_without_any_is_not():
-    labels = {"index": [1, 2, 3], "columns": ["a", "b", "c"]}
-    mean = pd.DataFrame(np.full((3, 3), 1.23456789), **labels)
-    std = pd.DataFrame([[0.5, 20.0, 0.0], [0.0123, 3.5, 0.0], [0.2, 0.0, 0.0]], **labels)
-    tables = with_intervals(mean, std, 0.5)
-    assert tables["mean"].to_numpy().tolist() == [
-        [1.2346, 1.23, 1.23456789],
-        [1.2346, 1.23, 1.23456789],
-        [1.2346, 1.23456789, 1.23456789],
-    ]
-    half = 0.6744897501960817  # of a standard Gaussian
-    np.testing.assert_allclose(tables["upper"] - tables["lower"], 2 * half * std, atol=0.011)
-    assert (tables["upper"] >= tables["mean"]).all(axis=None)
 
 
 @pytest.mark.parametrize(

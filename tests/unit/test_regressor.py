@@ -198,15 +198,6 @@ def test_changing_the_units_of_the_signals(make, graph_kernel, prior):
     )
 
 
-@pytest.mark.parametrize("graph_kernel", [Polynomial(2), GlobalFilter()])
-def test_likelihoods_are_comparable_across_scale(graph_kernel):
-    """Scaling is for the optimiser's comfort: it must not move what is reported."""
-    plain, scaled = (regressor(graph_kernel, scale=scale).fit(X, Y) for scale in (None, "global"))
-    assert plain.log_marginal_likelihood_ == pytest.approx(scaled.log_marginal_likelihood_, abs=OPTIMUM * Y.size)
-    assert plain.noise_variance_ == pytest.approx(scaled.noise_variance_, rel=0.01)
-    assert oracle.relative_error(plain.predict(NEW), scaled.predict(NEW)) < 1e-3
-
-
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_given_noise_variance_is_in_the_units_of_the_signals(make):
     model = make(noise_variance=0.5).fit(X, Y)
@@ -349,11 +340,6 @@ def test_without_inputs_a_filter_is_learnt_and_new_signals_are_like_the_old_ones
             action(NEW)
 
 
-def test_stacking_works_without_inputs():
-    model = regressor(Stacking([Polynomial(0), Polynomial(2)], n_draws=2)).fit(None, Y)
-    assert model.kernel_weights_.sum() == pytest.approx(1)
-
-
 # Stacking
 
 
@@ -435,16 +421,6 @@ def drawn_filters(model, eigenvalues):
     """Filters of the drawn models in the units of Y, from their coefficients."""
     drawn = [part.prior.graph_kernel.coefficients for _, part in model.posterior_.parts]
     return np.std(Y) * np.array([np.polynomial.polynomial.polyval(eigenvalues, one) for one in drawn])
-
-
-def test_the_spread_of_a_stacked_filter_counts_each_draw_by_its_weight(monkeypatch):
-    """Draws of one kernel share its weight, and the spread is about the average with those weights."""
-    monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([0.1, 0.0, 0.9]))
-    model = regressor(Stacking([Polynomial(1), Polynomial(2), Polynomial(3)], n_folds=2, n_draws=3)).fit(X, Y)
-    eigenvalues = np.linspace(0, 1, 9)
-    filters, shares = drawn_filters(model, eigenvalues), np.array([0.1] * 3 + [0.9] * 3) / 3
-    spread = np.sqrt(shares @ (filters - shares @ filters) ** 2)
-    assert oracle.relative_error(model.response(eigenvalues, return_std=True)[1], spread) < FORMULA
 
 
 def test_draws_of_one_kernel_widen_its_predictions(fitted):
@@ -933,7 +909,3 @@ def test_parameters_set_after_fitting_wait_for_the_next_fit(either):
     np.testing.assert_array_equal(model.predict(NEW), expected)
     with pytest.raises(ValueError, match="X has 1 features"):
         model.predict(NEW[:, :1])
-
-
-def test_representation_is_short():
-    assert repr(default()).startswith("GraphGPRegressor(graph=Graph(6 nodes, ")
