@@ -142,7 +142,7 @@ def test_what_leaves_nothing_to_learn_from_is_refused(spectrum):
     model = paper(spectrum=spectrum)
     with pytest.raises(ValueError, match="Y must hold at least one value; got nothing but NaN"):
         model.fit(X, np.full(Y.shape, np.nan))
-    with pytest.raises(ValueError, match=r"Y must (be finite|not hold infinite values).*NaN stands for what was not"):
+    with pytest.raises(ValueError, match=r"Y must (be finite|not hold infinite values)"):
         model.fit(X, np.where(MASK, Y, np.inf))
     with pytest.raises(ValueError, match=r"infini"):
         paper().fit(X, Y).impute(X, np.where(MASK, Y, -np.inf))

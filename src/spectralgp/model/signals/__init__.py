@@ -1,4 +1,4 @@
-"""Signals on the nodes of a graph, with or without holes."""
+"""Signals on the nodes of a graph, complete or with missing values."""
 
 from spectralgp.model.signals.core import Center, Scale, Signals, Units
 from spectralgp.model.signals.levels import can_place

@@ -1,4 +1,4 @@
-"""Signals on the nodes of a graph: where they are, in which units, which of them, and which values were observed."""
+"""Signals on the nodes of a graph: values, units, rows of a shared store, and the mask of observed values."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from spectralgp.graphs.operators import (
 Center = Literal["global", "node"] | None
 Scale = Literal["global", "node"] | None
 Reader = Callable[..., "Signals"]
-"""What reads values in the units they came in: ``read(values)``, or ``read(values, units)`` in units that are known."""
+"""Function that reads values in the user's units: ``read(values)``, or ``read(values, units)`` in given units."""
 
 LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What was subtracted from signals, and what they were divided by after that."""
+    """Units of signals: offsets that are subtracted, and scales that the result is divided by."""
 
     offset: Annotated[Any, axes("n_nodes", or_number=True)] = 0.0  # one number, or one per node
-    spread: Positive = 1.0  # divided by
-    # divided by too: the scales of the nodes, relative to the common one
+    spread: Positive = 1.0  # the common scale
+    # scales of the nodes, relative to the common one
     relative: Annotated[Any, axes("n_nodes")] | None = None
-    # of the offset of each node, in the units signals came in; None: known
+    # of the offset of each node, in the user's units; None if offsets are known
     offset_variance: Annotated[Array, axes("n_nodes"), ge(0)] | None = None
-    # divided by too: the scales of the signals that these are the units of
+    # scales of the signals, relative to those of the nodes
     signal_scales: Annotated[Array, axes("_scaled_signals")] | None = None
 
     @property
     def divisor(self) -> Any:
-        """All that was divided by: one number, or one per node; one row per signal where those have scales."""
+        """Product of all scales: one number, or one per node; one row per signal where those have scales."""
         divisor = self.spread if self.relative is None else self.spread * self.relative
         return divisor if self.signal_scales is None else divisor * self.signal_scales[:, None]
 
@@ -67,7 +67,7 @@ class Units:
         return dataclasses.replace(self, signal_scales=np.append(self.signal_scales, np.ones(n_signals)))
 
     def informed_by(self, signals: Array) -> Units:
-        """Units with levels that were not known taken from further signals, where they have values, as known ones."""
+        """Units whose unknown node levels are replaced by posterior means given further signals."""
         if self.offset_variance is None:
             return self
         seen, variances = np.isfinite(signals), self.offset_variance
@@ -78,40 +78,40 @@ class Units:
         return dataclasses.replace(self, offset=offset, offset_variance=np.where(counts > 0, 0.0, variances))
 
     def apply(self, signals: Any) -> Any:
-        """Signals in the units they came in, centred and scaled."""
+        """Centre and scale signals that are in the user's units."""
         return (signals - self.offset) / self.divisor
 
     def restore(self, signals: Any) -> Any:
-        """Centred and scaled signals in the units they came in: undoes `apply`."""
+        """Return centred and scaled signals to the user's units: undoes `apply`."""
         return signals * self.divisor + self.offset
 
     def restore_scale(self, std: Any, nodes: Indices | None = None) -> Any:
-        """Standard deviations in the units the signals came in, at all nodes or at some."""
+        """Return standard deviations to the user's units, at all nodes or at some."""
         if self.relative is None or nodes is None:
             return std * self.divisor
         return std * on_host(take(self.divisor, nodes, axis=-1))
 
     def log_volume(self, observed: Mask, axis: int | None = None) -> Any:
-        """Logarithm of what a density of some of the values of signals is divided by in those units, summed up."""
+        """Sum of the log scales of the observed values: subtract it from a log density for the user's units."""
         divisors = np.broadcast_to(np.asarray(on_host(self.divisor)), observed.shape)
         return np.sum(np.log(divisors), axis=axis, where=observed)
 
     def log_density(self, log_density: Any, n_values: int) -> Any:
-        """The log density of whole signals with `n_values` values in those units."""
+        """Log density of complete signals with `n_values` values in the user's units."""
         logs = np.log(np.atleast_1d(on_host(self.divisor)))  # one number, one per node, or those of each signal
         return log_density - n_values * np.mean(logs, axis=-1)
 
 
 @dataclass(eq=False)
 class SignalStore:
-    """What all views of some signals share: the rows, centred and scaled, and what was computed of them.
+    """Rows of signals, centred and scaled, with caches of results, which all views of the signals share.
 
-    The rows are counted from zero; one more, of ones, stands after them, so that a level is a combination of rows too.
+    A further row of ones stands after the last, so that a level is a combination of rows too.
     """
 
-    source: Any  # the signals as they are kept, shape (n_signals, n_nodes)
-    units: Units  # what was done to the signals in all
-    rounding: float  # what rounding alone may leave of a value
+    source: Any  # the stored signals, shape (n_signals, n_nodes)
+    units: Units  # all centring and scaling of the signals
+    rounding: float  # size below which a value may be rounding error
     offset: Any = 0.0  # still to be subtracted from the source
     divisor: Any = 1.0  # still to be divided by
     products: Array | None = None  # of the rows with each other, (n_signals + 1, n_signals + 1), unless in memory
@@ -120,14 +120,14 @@ class SignalStore:
     transforms: list[tuple[Array, Array]] = field(default_factory=list)  # matrices, and products with them
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without products with bases, which are made again where they are asked for."""
+        """State without products with bases, which are computed again on demand."""
         return {**without_caches(self), "transforms": []}
 
     @cached_property
     def values(self) -> Array:
-        """The rows in memory, without that of ones; those of a Dask array where they are."""
+        """The rows in memory, without that of ones; still a Dask array if they are one."""
         rows: Any = self.source
-        if self.products is None:  # which are there already
+        if self.products is None:  # already in memory
             return rows
         if not is_dask_array(rows):
             rows = np.asarray(on_host(rows[:, :]), dtype=float)
@@ -161,22 +161,22 @@ class SignalStore:
 class Signals:
     """Signals in rows, one value per node, centred and divided by their spread. Made by `read_signals`.
 
-    A view of some of the signals shares what was computed of all, and is centred by itself. Signals with holes can be
-    learnt from and conditioned on; what needs every value is asked of their completion: its mean, and for second
-    moments the expected ones, those of the mean and of the deviations.
+    A view of some of the signals shares cached results with all, and has a centre of its own. Incomplete signals can be
+    learnt from and conditioned on; operations on every value need their completion: its mean, and for second moments
+    the expected ones, those of the mean and of the deviations.
 
     Attributes
     ----------
     shape : tuple of int
         Number of signals and of nodes.
     size : int
-        Number of values that were observed.
+        Number of observed values.
     has_holes : bool
-        Whether some values were not observed.
+        Whether some values are missing.
     is_complete : bool
-        Whether every value was observed, or completed.
+        Whether every value is observed or completed.
     like : array or file
-        What holds the signals: operators follow its library, device and precision.
+        Prototype: operators follow its library, device and precision.
     """
 
     __getstate__ = without_caches
@@ -184,13 +184,13 @@ class Signals:
     def __init__(
         self,
         store: SignalStore,  # shared by views
-        recentres: Center = None,  # what a further view subtracts
-        read: Reader | None = None,  # reads a further view anew, where it finds its own scales of the nodes
+        recentres: Center = None,  # centre of further views
+        read: Reader | None = None,  # reads a further view anew, with scales of its own
         *,
-        rows: Indices | None = None,  # which of the store's signals; all if not given
+        rows: Indices | None = None,  # numbers of the signals in the store; all if not given
         level: Array | None = None,  # the combination of its rows that is subtracted from each, shape (n_rows + 1,)
-        observed: Mask | None = None,  # shape (n_signals, n_nodes); everything if not given
-        deviations: Array | Callable[[], Array] | None = None,  # of completed values; zero where one was observed
+        observed: Mask | None = None,  # shape (n_signals, n_nodes); all observed if not given
+        deviations: Array | Callable[[], Array] | None = None,  # of imputed values; zero at observed ones
     ) -> None:
         n_rows, n_nodes = store.source.shape
         self._store, self._recentres, self._read = store, recentres, read
@@ -206,48 +206,48 @@ class Signals:
 
     @property
     def observed(self) -> Mask:
-        """Which values were observed, shape (n_signals, n_nodes)."""
+        """Mask of observed values, shape (n_signals, n_nodes)."""
         return np.broadcast_to(np.True_, self.shape) if self._observed is None else self._observed
 
     @property
     def centred_by(self) -> Center:
-        """What was subtracted, and is known as well as the signals tell: the mean of all values, or of each node."""
+        """Kind of centre that is estimated from the signals: the mean of all values, or of each node."""
         return getattr(self._read, "center", self._recentres)
 
     @cached_property
     def has_unseen_nodes(self) -> bool:
-        """Whether nothing was observed at some node."""
+        """Whether some node has no observed value."""
         return self.has_holes and not self.observed.any(axis=0).all()
 
     @cached_property
     def deviations(self) -> Array | None:
-        """What the values may deviate by, shape (n_deviations, n_signals, n_nodes); None where they are known.
+        """Factors of the covariance of the imputed values, shape (n_factors, n_signals, n_nodes); None if complete.
 
-        The sum of the deviations' outer products is the covariance of the values.
+        The sum of the factors' outer products is that covariance.
         """
         return self._found_deviations() if callable(self._found_deviations) else self._found_deviations
 
     @property
     def values(self) -> Array:
-        """The signals in memory, shape (n_signals, n_nodes); NaN where they have holes."""
+        """The signals in memory, shape (n_signals, n_nodes); missing values are NaN."""
         values = self._store.values[self._rows]
         return values - (self._level[:-1] @ self._store.values + self._level[-1]) if np.any(self._level) else values
 
     @property
     def as_observed(self) -> Array:
-        """The signals in memory, shape (n_signals, n_nodes); NaN where nothing was observed."""
+        """The observed values in memory, shape (n_signals, n_nodes); NaN elsewhere, also where a value is imputed."""
         return self.values if self._found_deviations is None else np.where(self.observed, self.values, np.nan)
 
     @property
     def log_volume(self) -> float:
-        """Logarithm of what a density is divided by in the units that the signals came in."""
+        """Logarithm of the volume scale: subtract it from a log density for the user's units."""
         if self._observed is not None:
             return float(self.units.log_volume(self._observed))
         return -float(np.sum(self.units.log_density(np.zeros(self.shape[0]), self.shape[1])))
 
     @property
     def units(self) -> Units:
-        """What turns these signals back into those that came in."""
+        """Units that return these signals to those of the user."""
         units, level = self._store.units.of(self._rows), float(self._level[-1])
         if np.any(self._level[:-1]):
             offset = units.offset + units.divisor * (level + self._level[:-1] @ self._store.values)
@@ -264,11 +264,11 @@ class Signals:
 
     @property
     def variance(self) -> float:
-        """Variance of the observed values about their mean; zero where there is nothing but rounding."""
+        """Variance of the observed values about their mean; zero if it is within rounding error."""
         if self._store.products is None:
             variance = float(np.var(self.values, where=self.observed))
         else:
-            # no level of ones: it does not change a variance, and may be so large as to drown it
+            # without the level of ones, which changes no variance but may be large enough to drown it
             shifted = Signals(self._store, rows=self._rows, level=np.append(self._level[:-1], 0.0))
             gram, ones = shifted._of_view(self._store.products), self._store.products[-1]
             mean = float((np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1])
@@ -277,7 +277,7 @@ class Signals:
 
     @property
     def variance_within(self) -> float:
-        """Variance of the observed values about their nodes' means; zero where there is nothing but rounding."""
+        """Variance of the observed values about their nodes' means; zero if it is within rounding error."""
         if self._store.products is None:
             values, seen = self.values, self.observed
             means = np.sum(values, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
@@ -288,7 +288,7 @@ class Signals:
         return variance if variance > self._store.rounding**2 else 0.0
 
     def fold(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
-        """Some of the signals, and others, both with the centre of the former subtracted, and in its scales."""
+        """Training and held-out signals, both with the centre and the scales of the former."""
         if self._read is not None:
             raw = self.units.restore(self.values)
             chosen = self._read(raw[kept])
@@ -302,12 +302,12 @@ class Signals:
         return self._view(kept, level), self._view(held_out, level)
 
     def some(self, rows: Indices) -> Signals:
-        """Some of the signals, in the units of all and with their centre."""
+        """Some of the signals, with the units and the centre of all."""
         return self._view(rows, self._level)
 
     def without(self, hidden: Mask, rows: Indices) -> Signals:
-        """Some of the signals without hidden values, with a centre and scales that know nothing of those."""
-        assert self._read is not None  # which all signals with holes have
+        """Some of the signals with some values hidden, centred and scaled by the remaining values alone."""
+        assert self._read is not None  # all incomplete signals have one
         raw = np.where(hidden, np.nan, self.units.restore(self.as_observed)[rows])
         return self._read(np.asarray(raw, dtype=self.like.dtype))
 
@@ -316,9 +316,9 @@ class Signals:
         return Signals(self._store, self._recentres, rows=self._rows[chosen], level=level, observed=observed)
 
     def with_units(self, units: Units, centred_by: Center = None) -> Signals:
-        """The same values, in other units."""
+        """Copy with other units, and the same centred and scaled values."""
         store, level = self._store, self._level
-        if is_dask_array(store.source):  # a view's level is part of its units, so that it is taken out here
+        if is_dask_array(store.source):  # a view's level is part of its units, so it is removed from them here
             offset = units.offset - units.divisor * float(level[-1])
             store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
             return Signals(store, rows=self._rows, level=level)
@@ -326,13 +326,13 @@ class Signals:
         return Signals(store, centred_by, observed=self._observed)
 
     def scaled_by_signal(self, scales: Array) -> Signals:
-        """The same signals, each divided by a scale of its own."""
+        """Copy with each signal divided by its own scale."""
         units, old = dataclasses.replace(self.units, signal_scales=scales), self._store
         store = SignalStore(self.values / scales[:, None], units, old.rounding, prototype=old.prototype)
         return Signals(store, self._recentres, observed=self._observed)
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
-        """The signals with all values, of which those that were not observed have a mean and deviations."""
+        """Copy with missing values imputed, by their mean and the factors of their covariance."""
         if not np.max(np.abs(mean), initial=0.0) <= LARGEST:
             raise ValueError(
                 "the completion of signals must be finite; got infinity or NaN. The hyperparameters are too "
@@ -343,14 +343,14 @@ class Signals:
         return Signals(store, self._recentres, observed=self.observed, deviations=deviations)
 
     def followed_by(self, other: Signals) -> Signals | None:
-        """These signals and then others, if both are views of the same ones with the same centre."""
+        """These signals followed by others; None unless both are views of one store with the same centre."""
         if self._store is not other._store or not np.array_equal(self._level, other._level):
             return None
         rows = np.concatenate([self._rows, other._rows])
         return Signals(self._store, self._recentres, rows=rows, level=self._level)
 
     def transform(self, matrix: Array) -> Array:
-        """The signals times a matrix (n_nodes, n); the last two products of all rows are remembered."""
+        """Product of the signals with a matrix (n_nodes, n); the last two products of all rows are cached."""
         self._require_complete("transformed")
         store = self._store
         product = next((known for other, known in store.transforms if other is matrix), None)
@@ -378,13 +378,13 @@ class Signals:
         return moments if spread is None else moments + spread
 
     def spread_moments(self, operator: Operator, n_moments: int) -> Array | None:
-        """What `deviations` add to the moments; None where the values are known."""
+        """Moments that `deviations` contribute; None if the values are known."""
         if self.deviations is None:
             return None
         known = self._spread_moments.get(operator)
         if known is None or known.shape[0] < n_moments:
             known = np.zeros((n_moments, self.shape[0], self.shape[0]))
-            # those of a single signal are columns of one block: squares are all that is asked of them
+            # those of a single signal are columns of one block: only their squares are needed
             is_single = self.shape[0] == 1
             for deviation in [self.deviations[:, 0]] if is_single and len(self.deviations) else self.deviations:
                 own = MomentPass(operator, operator.load(deviation), gram=not is_single)
@@ -395,17 +395,17 @@ class Signals:
         return known[:n_moments]
 
     def release(self) -> None:
-        """Forget the states of recurrences, which more moments would need, and keep the moments."""
+        """Free the states of recurrences, which only further moments need, and keep the moments."""
         for known in self._store.passes.values():
             known.release()
 
     def _require_complete(self, verb: str) -> None:
         if not self.is_complete:
-            missing = f"{self.shape[0] * self.shape[1] - self.size} values that were not observed"
+            missing = f"{self.shape[0] * self.shape[1] - self.size} missing values"
             raise ValueError(f"signals must be complete to be {verb}; got {missing}. Complete them first.")
 
     def _of_view(self, products: Array) -> Array:
-        """Products of the store's rows, along the last two axes, as those of the view's."""
+        """Products of the view's rows from products of the store's rows, along the last two axes."""
         chosen = products[..., self._rows[:, None], self._rows]
         if not np.any(self._level):
             return chosen

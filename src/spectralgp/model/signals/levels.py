@@ -1,6 +1,6 @@
-"""Levels and scales of nodes: variances of few values squeezed towards each other, and what unseen nodes have.
+"""Levels and scales of nodes: shrunk estimates from few values, and predictions at nodes without observations.
 
-At nodes that were never observed a level or a log scale, one number per node, is a small field of its own.
+The levels, or the log scales, one number per node, are a small Gaussian field on the graph.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from spectralgp.graphs import Graph, GraphBase
 MOST_PLACED = 2_000  # nodes: a field is a matrix of nodes by nodes
 MOST_LEARNT_FROM = 300  # known nodes that the parameters of a field are learnt from
 FEWEST_KNOWN = 3  # nodes that a field can be learnt from
-PSEUDO_NODES = 8  # predicted as well as the field says, beside those left out, in what its variance is multiplied by
+PSEUDO_NODES = 8  # of calibrated predictions, added to those left out when the variance is inflated
 CONSTANT = 1e-12  # of the largest value: a spread below this is rounding
-SMOOTHNESS, SMOOTHNESS_WIDTH = 3.0, 2.0  # of log a: mean and standard deviation beforehand
-LENGTH_WIDTH = 1.0  # of the logarithm of the length, about the median distance of two nodes
-AMPLITUDE_WIDTH = 2.0  # of log v, about the variance of what is known
+SMOOTHNESS, SMOOTHNESS_WIDTH = 3.0, 2.0  # prior mean and standard deviation of log a
+LENGTH_WIDTH = 1.0  # prior standard deviation of the log length scale, about the median distance of two nodes
+AMPLITUDE_WIDTH = 2.0  # prior standard deviation of log v, about the variance of the known values
 WHITE, WHITE_WIDTH = float(np.log(0.1)), 1.5  # of log t, in that variance
-REACH = 4.0  # standard deviations beforehand within which parameters are searched
-TYPICAL_WORTH, WORTH_SPREAD = 8.0, 1.5  # signals that the common variance is worth: median, and deviation of their log
-SMALLEST_VARIANCE = 0.01  # of the mean: a node that never moved would make the prior as narrow as it likes
+REACH = 4.0  # prior standard deviations within which parameters are searched
+TYPICAL_WORTH, WORTH_SPREAD = 8.0, 1.5  # equivalent sample size of the common variance: median, deviation of its log
+SMALLEST_VARIANCE = 0.01  # of the mean: a constant node would make the prior arbitrarily narrow
 MOST_STEPS, LONGEST_STEP, SMALLEST_STEP = 100, 1.0, 1e-10  # of Newton's method for the two
 
 
 class UnitCovariance(ABC):
-    """Covariances of nodes with a mean variance of about one, by the logarithm of one parameter."""
+    """Covariance of nodes with a mean variance of about one and one parameter, given by its logarithm."""
 
-    centre: ClassVar[float]  # mean and standard deviation of that logarithm beforehand
+    centre: ClassVar[float]  # prior mean and standard deviation of that logarithm
     width: ClassVar[float]
 
     @abstractmethod
@@ -89,7 +89,7 @@ class CoordinateUnitCovariance(UnitCovariance):
 
 @dataclass(frozen=True, eq=False)
 class NodeField:
-    """``m = mu + v^1/2 c z + t^1/2 white + error`` with a flat prior of `mu`: what it says of every node.
+    """Field of levels, ``m = mu + v^1/2 c z + t^1/2 white + error``, with a flat prior of `mu`.
 
     Equations (23b) and (23c) of docs/method.md.
     """
@@ -122,20 +122,20 @@ class NodeField:
 
     @property
     def gradient(self) -> Array:
-        """Of the log evidence by `logs`."""
+        """Gradient of the log evidence in `logs`."""
         projected, slopes, _, _ = self._projected
         solved = projected @ self.values
         inner = 0.5 * (np.outer(solved, solved) - projected)
         return np.array([np.sum(inner * slope) for slope in slopes])
 
     def left_out(self) -> tuple[Array, Array]:
-        """Errors and variances of every known value, predicted from all others."""
+        """Leave-one-out errors and variances of the known values."""
         projected = self._projected[0]
         variances = 1 / np.diag(projected)
         return (projected @ self.values) * variances, variances
 
     def at(self, nodes: Indices) -> tuple[Array, Array]:
-        """Means and variances of nodes that are not known."""
+        """Predictive means and variances at nodes without a known value."""
         projected, _, sums, _ = self._projected
         amplitude, white = np.exp(self.logs[:2])
         across = amplitude * self.unit.between(self.logs[2], nodes, self.known)[0]
@@ -146,16 +146,16 @@ class NodeField:
 
 
 def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[Array, Array]:
-    """One number per node, with its own where it is known, and the variance of the others.
+    """Complete one number per node: known ones are kept, others predicted, with their variances.
 
     Parameters
     ----------
     graph : Graph
         Of at most `MOST_PLACED` nodes.
     values, errors : array of shape (n_nodes,)
-        What is known, and the variance of its error; anything where nothing is.
+        Known values and the variances of their errors; ignored elsewhere.
     known : array of bool of shape (n_nodes,)
-        Where something is: at one node at least.
+        Mask of known values, with at least one.
     """
     centre = float(np.mean(values, where=known))
     means, variances = np.where(known, values, centre), np.zeros(values.size)
@@ -164,7 +164,7 @@ def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[
         return means, variances
     nodes, unseen = np.flatnonzero(known), np.flatnonzero(~known)
     if nodes.size < FEWEST_KNOWN:
-        variances[unseen] = spread**2 * (nodes.size + 1) / (nodes.size - 1)  # of a further node, by two that are known
+        variances[unseen] = spread**2 * (nodes.size + 1) / (nodes.size - 1)  # of a further node, by few known ones
         return means, variances
     scaled, own_errors = (values[nodes] - centre) / spread, errors[nodes] / spread**2
     found = [_learnt(unit, scaled, own_errors, nodes) for unit in _units_of(graph)]
@@ -178,12 +178,12 @@ def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[
 
 
 def can_place(graph: GraphBase | None) -> TypeGuard[Graph]:
-    """Whether nodes that were never observed get levels and scales from the others of a graph."""
+    """Whether levels and scales of nodes without observations are predicted from the others on a graph."""
     return isinstance(graph, Graph) and graph.n_nodes <= MOST_PLACED
 
 
 def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
-    """The kinds of fields on a graph, which remembers them."""
+    """Kinds of fields on a graph, cached there."""
     key, places = "node fields", graph.coordinates
     if key not in graph._cache:
         units: list[UnitCovariance] = [GraphUnitCovariance(graph.laplacian("balanced").toarray())]
@@ -195,7 +195,7 @@ def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
 
 
 def _learnt(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:
-    """The field with the parameters that are best, and how likely it is with them."""
+    """Log posterior of the best parameters of a field, and the field with them."""
     chosen = np.unique(np.linspace(0, known.size - 1, MOST_LEARNT_FROM).astype(np.intp))
     centres, widths = np.array([0.0, WHITE, unit.centre]), np.array([AMPLITUDE_WIDTH, WHITE_WIDTH, unit.width])
 
@@ -207,14 +207,14 @@ def _learnt(unit: UnitCovariance, values: Array, errors: Array, known: Indices) 
     return -float(best.fun), NodeField(unit, centres + widths * best.x, values, errors, known)
 
 
-# --------------------------------------------------------------------------------- scales of nodes that were observed
+# --------------------------------------------------------------------------------- scales of observed nodes
 
 
 def relative_scales(variances: Array, counts: Array) -> Array:
     """Scales of the nodes about one, from mean squares about their own means and the number of values of each.
 
-    Equation (13b): a node's variance is averaged with the common one, which counts as `nu` more signals. Where no node
-    has two values that differ, all scales are one; a node with one value or none has the common one.
+    Equation (13b): a node's variance is averaged with the common one, which counts as `nu` more signals. If no node has
+    two values that differ, all scales are one; a node with at most one value has the common one.
     """
     freedom = np.maximum(counts - 1.0, 0.0)
     squares = variances * counts
@@ -230,7 +230,7 @@ def relative_scales(variances: Array, counts: Array) -> Array:
 
 
 def common_variance(variances: Array, freedom: Array) -> tuple[float, float]:
-    """What the common variance is worth, in signals, and the common variance: the maximum of (13c), by Newton steps."""
+    """Equivalent sample size of the common variance, and that variance: the maximum of (13c), by Newton steps."""
     point = np.array([np.log(TYPICAL_WORTH), 0.0])
     value, slope, curvature = _log_posterior(point, variances, freedom)
     for _ in range(MOST_STEPS):
@@ -253,7 +253,7 @@ def _log_posterior(point: Array, variances: Array, freedom: Array) -> tuple[floa
     worth, product = np.exp(point[0]), np.exp(point[0] + point[1])
     kinds, which = np.unique(freedom, return_counts=True)  # most often one
     totals = product + freedom * variances
-    share = product / totals  # of the prior in what is known of a node
+    share = product / totals  # of the prior in the posterior of a node's variance
     deviation, half = (point[0] - np.log(TYPICAL_WORTH)) / WORTH_SPREAD, 0.5 * (freedom + worth)
     logs = float(np.sum(point.sum() - np.log(totals)))  # each log(nu s^2 / total)
     value = which @ (gammaln(0.5 * (kinds + worth)) - gammaln(0.5 * worth)) + 0.5 * worth * logs

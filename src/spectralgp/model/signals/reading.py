@@ -1,4 +1,4 @@
-"""Reading signals: their centre and spread, found block by block, and whether there are holes in them."""
+"""Reading signals: centre, spread and missing values, found block by block."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ def read_signals(
     Parameters
     ----------
     source : array or file of shape (n_signals, n_nodes)
-        Anything with a shape and a dtype that can be sliced. NaN stands for what was not observed.
+        Anything with a shape and a dtype that can be sliced. NaN stands for a missing value.
     center : {"global", "node"} or None, default=None
         Subtract the mean of all values, or each node's own, or nothing.
     scale : {"global", "node"} or None, default=None
-        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one as far as
-        the variances of all nodes ask for it, by empirical Bayes.
+        Divide by the standard deviation of the centred values; or each node by its own, shrunk towards the common one
+        by empirical Bayes.
     keep_source : bool, default=False
-        Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
-        on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
-        and scaled copy is kept in memory, in double precision, as signals with holes always are.
+        Leave the signals in place, to be read again when needed: for those larger than memory or on a device. Arrays in
+        memory are copied, so that later edits change nothing; files are not. Otherwise a centred and scaled copy is
+        kept in memory, in double precision, as incomplete signals always are.
     graph : Graph, optional
-        Where some node was never observed, its own centre and scale are those that the others of a graph of up to
-        2,000 nodes make likely, equation (23b), and its centre has a variance; else they are those of all nodes.
+        Graph from which the centre and the scale of a node without observations are predicted, equation (23b), if it
+        has up to 2,000 nodes; otherwise they are those of all nodes.
     reach : float, optional
-        Size of the largest value that is not refused; 1e140 if not given, 1e70 without `scale`.
+        Largest accepted size of a value; by default 1e140, or 1e70 without `scale`.
 
     Returns
     -------
     Signals
-        Where not all values were observed, centre and scales are those of what was.
+        Centred and scaled by the observed values alone.
 
     Raises
     ------
     ValueError
-        If a value is infinite, or too large or too small to be squared (without `scale`, squared twice), or none was
-        observed.
+        If a value is infinite, or too large or too small to be squared (without `scale`, squared twice), or all are
+        missing.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def read_signals(
     if np.isnan(mean):
         if is_dask_array(source):
             raise ValueError(
-                "Y must be complete where it is a Dask array; got NaN. Fill in what was not observed, drop the signals "
-                "with holes, or pass an array in memory with a Graph."
+                "Y must be complete where it is a Dask array; got NaN. Impute the missing values, drop incomplete "
+                "signals, or pass an array in memory with a Graph."
             )
         precision = "float32" if "float32" in str(source.dtype) else "float64"
         return _read_incomplete(np.asarray(on_host(source[:, :]), dtype=float), largest, how, precision)
@@ -117,7 +117,7 @@ def read_signals(
         store = SignalStore(values / units.divisor, units, rounding)
     if relative is None:
         return Signals(store, center, level=level)
-    # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
+    # scaled nodes turn a constant into another signal: views of arrays in memory are read anew, others stay
     return Signals(store, level=level) if keep_source else Signals(store, center, how, level=level)
 
 
@@ -129,36 +129,36 @@ def _gram(block: Any, reference: Any, factor: Any, *, size: float) -> tuple[Arra
 
 @dataclass(frozen=True, eq=False)
 class SignalView:
-    """How some of the signals are read anew: what is subtracted and divided by, and the graph they are on."""
+    """Reader of views: kinds of centre and scale, and the graph that predicts those of unobserved nodes."""
 
     center: Center
     scale: Scale
     graph: Annotated[GraphBase | None, UNSAVED] = None
 
     def __call__(self, values: Array, units: Units | None = None) -> Signals:
-        """Values with a centre and scales of their own, or in units that are known."""
+        """Read values with a centre and scales of their own, or in given units."""
         if units is not None:
             return read_in(units, values)
         return read_signals(values, self.center, self.scale, graph=self.graph)
 
 
 def read_in(units: Units, values: Array, center: Center = None) -> Signals:
-    """Signals as they came in, in units that are known; `center` says where their offset is from."""
+    """Read signals in given units; `center` says how their offset was estimated."""
     return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units, center)
 
 
 def expected_signals(mean: Array, deviations: Array) -> Signals:
-    """Signals that are known by their mean and deviations alone, whose outer products add up to their covariance."""
+    """Signals given by their mean and by factors of their covariance, whose outer products add up to it."""
     return Signals(SignalStore(mean, Units(), 0.0), deviations=deviations)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
-    """Signals of which there are none yet, in units that are known."""
+    """Empty set of signals in given units."""
     return Signals(SignalStore(np.empty((0, n_nodes)), units, 0.0))
 
 
 def _read_incomplete(values: Array, largest: float, how: SignalView, precision: str) -> Signals:
-    """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
+    """Incomplete signals, centred and scaled by observed values; unobserved nodes by predictions from the others."""
     center, scale, seen = how.center, how.scale, np.isfinite(values)
     counts = seen.sum(axis=0)
     known = counts > 0
@@ -180,7 +180,7 @@ def _read_incomplete(values: Array, largest: float, how: SignalView, precision: 
             logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
             relative = np.where(known, relative, np.exp(logs))
     offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
-    about = mean if center is None and relative is None else offset  # as complete signals are
+    about = mean if center is None and relative is None else offset  # like complete signals
     centred = (values - about) / (largest if relative is None else largest * relative)
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = 1.0 if scale is None else largest * (spread if spread > ROUNDING else 1.0)
@@ -189,7 +189,7 @@ def _read_incomplete(values: Array, largest: float, how: SignalView, precision: 
 
 
 def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
-    """Signals of a stated shape, from an array as it is or from `read_signals`; another shape is refused."""
+    """Signals of a stated shape, from an array, neither centred nor scaled, or from `read_signals`."""
     if not isinstance(signals, Signals):
         return read_signals(as_training_signals(signals, n_signals, n_nodes))
     if signals.shape != (n_signals, n_nodes):
@@ -201,17 +201,17 @@ def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> S
 
 
 def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any, Any]:
-    """Mean of all values, NaN if one is none, and largest size of one (or one); if they are wanted, the nodes' means.
+    """Mean of all values, NaN if one is missing, and the largest size of one (or one); optionally the nodes' means.
 
-    With these come the nodes' variances, in units of that size, on the host.
+    The nodes' variances come with their means, in units of that size, on the host.
     """
     looks = _of_each(source, _look, by_node=by_node)
     sizes, counts, extremes, block_means, node_means, node_variances = zip(*looks, strict=True)
     n_observed, largest = sum(counts), max(extremes)
     if np.isinf(largest):
-        raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
+        raise ValueError("Y must not hold infinite values; got some. Use NaN for missing values.")
     if n_observed == 0:
-        raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
+        raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for missing values.")
     if not (largest == 0 or 1 / reach <= largest <= reach):
         unscaled = reach < LARGEST
         raise ValueError(
@@ -252,10 +252,11 @@ def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, An
 
 
 def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
-    """What a function finds in every block of signals, in the order of the nodes.
+    """Return the results of a function for each block of signals, in the order of the nodes.
 
-    Blocks are float64 arrays of the source's own library, or NumPy's; chunks of a Dask array are looked at where they
-    are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
+    Blocks are float64 arrays of the source's own library, or NumPy's; the function runs on
+    the workers for chunks of a Dask array. It takes a block, and the block's part of each of `by_node`: one number, or
+    one per node.
     """
     lazy, n_nodes = is_dask_array(source), source.shape[1]
     width = max(1, BLOCK // source.shape[0])
@@ -276,7 +277,7 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
 
 
 def _owned(source: Any) -> Any:
-    """A copy of an array in memory, which its owner may change; a file, or what is not computed yet, as it is."""
+    """A copy of an array in memory, which its owner may change; files and lazy arrays themselves."""
     if not is_array_api_obj(source) or isinstance(source, np.memmap) or is_dask_array(source):
         return source
     return array_namespace(source).asarray(source, copy=True)
@@ -309,14 +310,14 @@ class CompleteState:
 
 @dataclass(frozen=True, eq=False)
 class IncompleteState:
-    """What signals with holes are made of."""
+    """State of incomplete signals: their values, units and reader."""
 
-    # centred and scaled; NaN where nothing was observed
+    # centred and scaled; NaN where a value is missing
     values: Annotated[Array, axes("n_signals", "n_nodes", allows_nan=True)]
     units: Units
     is_centred_by_node: bool
     read_as: Annotated[Reader | None, StoredAs(SignalView | None)]
-    # that the signals came in, which operators on a large graph follow
+    # of the user's signals, which operators on a large graph follow
     precision: Annotated[str, StoredAs(Literal["float32", "float64"])]
 
     @property
@@ -329,7 +330,7 @@ class IncompleteState:
 
 
 def state_of(signals: Signals) -> CompleteState | IncompleteState:
-    """What signals are made of; files and arrays on devices are read into memory."""
+    """State of signals for a file; files and arrays on devices are read into memory."""
     store, read_as = signals._store, signals._read
 
     def hosted(value: Any) -> Any:

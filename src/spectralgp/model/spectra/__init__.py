@@ -1,4 +1,4 @@
-"""Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, behind the same few verbs."""
+"""Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, with one interface."""
 
 from spectralgp.model.spectra.base import (
     FilterBank,

@@ -1,4 +1,4 @@
-"""What a model asks of a graph's spectrum, whether its eigenvalues are known one by one or not."""
+"""Interface of a graph's spectrum, exact or approximated by a quadrature."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Modes:
 
     values: Array
     vectors: Array
-    smallest: float = 0.0  # eigenvalue as it was found; where it is negative, zero stands for it among the values
+    smallest: float = 0.0  # computed eigenvalue; if it is negative, zero replaces it among the values
 
     def require_definite(self, name: str) -> Self:
-        """The modes themselves; a ValueError if an eigenvalue is negative by more than rounding."""
+        """Return the modes; raise ValueError if an eigenvalue is negative by more than rounding."""
         largest = float(np.max(self.values, initial=0.0))
         if self.smallest < -NEGATIVE_ROUNDING * max(largest, abs(self.smallest)):
             raise ValueError(
@@ -40,7 +40,7 @@ class Modes:
 
 
 def modes_of(covariance: Array) -> Modes:
-    """Eigendecomposition of a covariance matrix; zero stands for negative eigenvalues, of which `smallest` tells."""
+    """Eigendecomposition of a covariance matrix; negative values become zero, the least kept in `smallest`."""
     if covariance.shape[0] == 0:
         return Modes(np.empty(0), np.empty((0, 0)))
     values, vectors = eigh(covariance, check_finite=False, driver="evd")
@@ -48,13 +48,13 @@ def modes_of(covariance: Array) -> Modes:
 
 
 class Filters(ABC):
-    """Filters that turn some signals into others: at each eigenvalue, a matrix."""
+    """Filters from several signals to several others: a matrix at each eigenvalue."""
 
-    tolerance: float = 0.0  # of terms that a series may leave out, relative to the largest; no more than needed if zero
+    tolerance: float = 0.0  # of omitted terms of a series, relative to the largest; zero for the most accurate series
 
     @abstractmethod
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        """Filtered signals; all signals are given by their Fourier coefficients in rows."""
+        """Fourier coefficients of the filtered signals, in rows, from those of the signals."""
 
     @abstractmethod
     def matrices(self, eigenvalues: Array) -> Array:
@@ -90,12 +90,12 @@ class FilterBank(Filters):
 
 @dataclass(frozen=True)
 class LikelihoodErrors:
-    """How wrong a log likelihood may be, in nats."""
+    """Errors of a log likelihood, in nats."""
 
     truncation: Number = 0.0  # a bound
     rounding: Number = 0.0  # an estimate, where signals are in single precision
     probes: Number = 0.0  # standard error by random probes
-    limit: Number = float("inf")  # truncation error that the settings of the spectrum allow
+    limit: Number = float("inf")  # largest truncation error that the settings of the spectrum allow
 
     @property
     def is_tolerable(self) -> bool:
@@ -104,12 +104,12 @@ class LikelihoodErrors:
 
 
 class SpectralData(ABC):
-    """Signals as the likelihood reads them: one row per signal or combination of signals, one column per frequency."""
+    """Spectral data of signals: one row per signal or combination of signals, one column per frequency."""
 
     @property
     @abstractmethod
     def multiplicities(self) -> Array:
-        """How many eigenvalues each frequency stands for, shape (n_frequencies,)."""
+        """Numbers of eigenvalues that the frequencies represent, shape (n_frequencies,)."""
 
     @property
     @abstractmethod
@@ -123,7 +123,7 @@ class SpectralData(ABC):
 
     @abstractmethod
     def rotate(self, vectors: Array) -> SpectralData:
-        """Combinations of the rows, one for each column of `vectors`: signals in the eigenbasis of the inputs."""
+        """Linear combinations of the rows, one per column of `vectors`: signals in the eigenbasis of the inputs."""
 
     @abstractmethod
     def gram(self, scales: Array) -> Array:
@@ -136,11 +136,11 @@ class SpectralData(ABC):
     @property
     @abstractmethod
     def carried_energies(self) -> tuple[Array, Array]:
-        """Where signals stand above what they carry over: energies of the latter, and products of the two."""
+        """Energies of the autoregressive inputs in the lower half of the rows, and their products with the upper half."""
 
     @abstractmethod
     def without_carried(self, response: Array) -> SpectralData:
-        """The upper half of the rows less the lower half through a filter, given by its values at the frequencies."""
+        """Upper half of the rows less the filtered lower half, given the filter's values at the frequencies."""
 
     @abstractmethod
     def quadratics(self, factors: Array) -> Array:
@@ -152,12 +152,12 @@ class SpectralData(ABC):
 
 
 class SpectrumSettings(ABC):
-    """How the spectrum of a graph is found, and what can be asked of signals and models on such a spectrum."""
+    """Settings of a spectrum: the method, its accuracy, and the features that models on such a spectrum have."""
 
-    tolerance: float  # largest relative error of the log marginal likelihood by truncation; zero if there is none
-    reads_into_memory: ClassVar[bool]  # signals, in double precision, rather than leaving them where they are
+    tolerance: float  # largest relative error of the log marginal likelihood by truncation; zero if exact
+    reads_into_memory: ClassVar[bool]  # signals, in double precision, rather than from their source
     needs_passes: ClassVar[bool]  # over the graph, to predict: fits share them, and compare fewer models and values
-    has_node_covariances: ClassVar[bool]  # written out, nodes by nodes, as shrinkage and exact completions need them
+    has_node_covariances: ClassVar[bool]  # as dense matrices, for shrinkage and exact imputation
     needs_whole_graph: ClassVar[bool]  # in memory, and not in partitions
 
     def __sklearn_clone__(self) -> Self:
@@ -167,7 +167,7 @@ class SpectrumSettings(ABC):
     def of(
         self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> Spectrum:
-        """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); remembered on the graph."""
+        """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); cached on the graph."""
 
     @abstractmethod
     def restored(
@@ -182,25 +182,25 @@ class SpectrumSettings(ABC):
         """Spectrum with a state of `state_of_spectrum`, computing nothing; a ValueError if the two do not match."""
 
     def on(self, device: str | None) -> Self:
-        """The settings that compute on a device, where there is a choice; else on the host, always."""
+        """Copy that computes on a device; exact spectra are always computed on the host."""
         return self
 
     @abstractmethod
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
-        """Bytes that learning needs for signals of `item_size` bytes per value, what for, and what would need less."""
+        """Bytes that learning needs for signals of `item_size` bytes per value, their purpose, and a remedy."""
 
 
 class Spectrum(ABC):
-    """Frequencies of a graph, with the few verbs that learning and prediction ask of them.
+    """Frequencies of a graph, and operations on signals in their domain.
 
-    Blocks of signals, which add and subtract, are Fourier coefficients in rows where eigenvectors are known, and
-    columns over the nodes where they are not.
+    Blocks of signals, which add and subtract, are Fourier coefficients in rows if eigenvectors are known, otherwise
+    columns over the nodes.
     """
 
     graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
-    n_moments: int | None  # Chebyshev moments that it is made of; None where eigenvalues are known
+    n_moments: int | None  # number of Chebyshev moments; None if eigenvalues are known
     has_eigenvectors: ClassVar[bool]  # and eigenvalues: blocks are then coefficients in rows, and may be stacked
     log_volume: float = 0.0  # logarithm of the volume that the vectors span; zero where they are orthonormal
 
@@ -212,7 +212,7 @@ class Spectrum(ABC):
     @property
     @abstractmethod
     def multiplicities(self) -> Array:
-        """How many eigenvalues of the graph each of these stands for, shape (n_frequencies,)."""
+        """Numbers of eigenvalues that the frequencies represent, shape (n_frequencies,)."""
 
     @property
     @abstractmethod
@@ -221,11 +221,11 @@ class Spectrum(ABC):
 
     @abstractmethod
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
-        """Signals as the likelihood reads them, above what they carry over, of the same shape, if that is given."""
+        """Spectral data of signals, optionally followed by autoregressive inputs of the same shape."""
 
     @abstractmethod
     def read_block(self, block: Any) -> SpectralData:
-        """The signals of a block as the likelihood reads them."""
+        """Spectral data of a block."""
 
     @abstractmethod
     def load(self, signals: Any) -> Any:
@@ -245,14 +245,14 @@ class Spectrum(ABC):
 
     @abstractmethod
     def filtered(self, block: Any, filters: Filters) -> Any:
-        """The signals of a block through filters."""
+        """Filtered signals, as a block."""
 
     @abstractmethod
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
         """Diagonals of functions of the Laplacian (n_functions, n_nodes), and their standard errors (n_functions,)."""
 
     def refined(self) -> Spectrum | None:
-        """A finer spectrum, or None where there is none."""
+        """A finer spectrum; None if there is none."""
         return None
 
 
@@ -270,5 +270,5 @@ def filter_interval_end(laplacian: LaplacianKind, scaled: bool, largest_eigenval
 
 @singledispatch
 def state_of_spectrum(spectrum: Spectrum) -> object:
-    """Results of computations on the graph, which `SpectrumSettings.restored` takes; None if there are none."""
+    """Results of computations on the graph, for `SpectrumSettings.restored`; None if there are none."""
     return None

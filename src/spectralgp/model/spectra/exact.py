@@ -72,13 +72,13 @@ class SpectralSignals(SpectralData):
 
 @dataclass(frozen=True, eq=False)
 class FactoredCovariance:
-    """Covariance of signals as a sum of outer products of deviations (n_deviations, n_signals, n_nodes)."""
+    """Covariance of signals as a sum of outer products of its factors (n_factors, n_signals, n_nodes)."""
 
     deviations: Array  # Fourier coefficients
 
     @cached_property
     def matrices(self) -> Array | None:
-        """Covariance at each frequency, (n_nodes, n_signals, n_signals), where that is smaller than the deviations."""
+        """Covariance at each frequency, (n_nodes, n_signals, n_signals); None if the factors are smaller."""
         n_deviations, n_signals, _ = self.deviations.shape
         if n_deviations <= n_signals:
             return None
@@ -102,11 +102,11 @@ class FactoredCovariance:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSpectralSignals(SpectralData):
-    """Signals with holes, known by their mean and spread: every square is an expected one."""
+    """Imputed signals, given by their mean and covariance: all squares are expected ones."""
 
-    mean: SpectralSignals  # it may stand above what is carried over, which is known and has no spread
+    mean: SpectralSignals  # optionally followed by autoregressive inputs, which are known exactly
     spread: FactoredCovariance
-    vectors: Array  # combinations of the signals that the rows are, shape (n_signals, n_rows)
+    vectors: Array  # of the linear combinations in the rows, shape (n_signals, n_rows)
 
     @property
     def multiplicities(self) -> Array:
@@ -146,7 +146,7 @@ class ExpectedSpectralSignals(SpectralData):
 
 @dataclass(frozen=True)
 class Exact(SpectrumSettings):
-    """Settings of the exact spectrum, by an eigendecomposition: there are none.
+    """Settings of the exact spectrum, by an eigendecomposition, which has no options.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class Exact(SpectrumSettings):
         if graph.n_edges == 0:
             return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
         key = ("eigenpairs", laplacian)
-        if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
+        if key not in graph._cache:  # not the spectrum, which refers to the graph: a cycle
             dense: Any = graph.laplacian(laplacian).toarray()
             with few_threads(graph.n_nodes):
                 eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
@@ -196,7 +196,7 @@ class Exact(SpectrumSettings):
             raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
         if isinstance(state, Eigenpairs):
             if np.any(state.eigenvalues < 0) or np.any(np.diff(state.eigenvalues) < 0):
-                raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
+                raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got other values.")
             graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (state.eigenvalues, state.eigenvectors)))
         elif graph.n_edges:
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
@@ -219,16 +219,16 @@ class Eigenpairs:
 class ExactSpectrum(Spectrum):
     """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
 
-    Blocks are coordinates in rows. Other vectors ``B`` of the nodes, which `oblique` puts in place of the eigenvectors,
-    take signals there and back too: ``y = B x`` and ``x = B^-1 y``.
+    Blocks are coordinates in rows. Vectors ``B`` from `oblique` may replace the eigenvectors; coordinates ``x`` of a
+    signal ``y = B x`` are then ``x = B^-1 y``.
     """
 
     graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool  # whether eigenvalues are divided by the largest, so that they lie in [0, 1] (equation (2))
     frequencies: Array  # the eigenvalues before scaling, ascending
-    forward: Array | None = None  # the vectors in columns; None, as on a graph without edges: the nodes themselves
-    dual: Array | None = None  # ``B^-T``, where the vectors are not eigenvectors
+    forward: Array | None = None  # the vectors in columns; None for the identity, on a graph without edges
+    dual: Array | None = None  # ``B^-T``, if the vectors are not eigenvectors
     log_volume: float = 0.0  # ``log |det B|``
     n_moments: None = field(default=None, init=False)
     has_eigenvectors = True
@@ -237,7 +237,7 @@ class ExactSpectrum(Spectrum):
 
     @property
     def backward(self) -> Array | None:
-        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+        """Inverse transpose of `forward`, from signals to coordinates."""
         return self.forward if self.dual is None else self.dual
 
     @cached_property
@@ -266,7 +266,7 @@ class ExactSpectrum(Spectrum):
         """Coordinates of signals, shape (n_signals, n_nodes)."""
         if self.dual is not None:
             return signals.values @ self.dual
-        # which remembers them: eigenvectors are asked for again
+        # signals cache products with eigenvectors, which are used again
         return signals.values if self.forward is None else signals.transform(self.forward)
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
@@ -344,16 +344,16 @@ def require_eigenvectors(spectrum: Spectrum, message: str) -> Array:
 
 
 def oblique(spectrum: Spectrum, vectors: Array, dual: Array, log_volume: float) -> ExactSpectrum:
-    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
+    """Basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
 
-    Its eigenvalues are of no Laplacian: they number the vectors. `dual` is ``B^-T``, `log_volume` is ``log |det B|``.
+    Its eigenvalues merely number the vectors. `dual` is ``B^-T``, `log_volume` is ``log |det B|``.
     """
     numbers = frozen(np.arange(float(spectrum.graph.n_nodes)))
     return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual, log_volume)
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
-    """Eigendecomposition of a graph's Laplacian, computed once for each graph and remembered on it.
+    """Eigendecomposition of a graph's Laplacian, computed once per graph and cached on it.
 
     Parameters
     ----------

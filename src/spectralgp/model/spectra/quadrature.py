@@ -1,4 +1,4 @@
-"""The spectrum of a large graph: a quadrature from Chebyshev moments, which no eigenvalue is computed for."""
+"""The spectrum of a large graph: a quadrature from Chebyshev moments, without eigenvalues."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ from spectralgp.model.spectra.base import (
 MOST_SAVED = 2**20  # moments and probes that a model file may ask for
 FIRST_MOMENTS = 129
 TAIL_POINTS_PER_MOMENT = 4  # times as many points as moments, to see the tail of a Chebyshev series
-MIN_TAIL_POINTS = 1024  # however few the moments: their tail may be longer than a few times their number
-# where a series is held against its function, besides the points it goes through: ever closer to both ends
+MIN_TAIL_POINTS = 1024  # for few moments, whose tail may be many times longer
+# where a series is compared with its function between interpolation points: ever closer to both ends
 CHECKED_POINTS = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(1e-16, 0.5, 40), [1.0]])
 SERIES_TOLERANCE = 1e-10  # of the last coefficients of a filter's series, relative to its largest
 MAX_TERMS = 2**14
-WARNED_TERM = 1e-7  # of the largest coefficient, where a series that is cut off is worth a warning
+WARNED_TERM = 1e-7  # of the largest coefficient, from which a truncated series is worth a warning
 PROBES_PER_BLOCK = 32
-CONTROLS = slice(1, 3)  # moments of the density that sums over the sparse matrix give exactly
+CONTROLS = slice(1, 3)  # moments of the density that are known exactly, from sums over the sparse matrix
 UNIT_VECTORS_PER_BLOCK = 32
-LOCAL_TERMS = 32  # of functions whose diagonals are asked for again and again, at least
-LOCAL_SERIES_TOLERANCE = 1e-4  # of their series: far below what probes leave open
+LOCAL_TERMS = 32  # at least, of functions whose diagonals are needed repeatedly
+LOCAL_SERIES_TOLERANCE = 1e-4  # of their series: far below the error by probes
 
 
 @dataclass(frozen=True, eq=False)
 class SpectralMoments(SpectralData):
-    """Energies ``E_q`` of signals at the nodes of a quadrature, equation (25), instead of their Fourier transform."""
+    """Energies ``E_q`` of signals at the nodes of a quadrature, equation (25), in place of their Fourier transform."""
 
     matrices: Array  # E_q, or U^T E_q U of equation (26), shape (n_frequencies, n_rows, n_rows)
     spectrum: Quadrature
@@ -112,12 +112,12 @@ class SpectralMoments(SpectralData):
         return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
 
     def errors(self, variances: OfEigenvalues) -> LikelihoodErrors:
-        """How wrong the log likelihood may be by truncation, rounding and probes.
+        """Errors of the log likelihood by truncation, rounding and probes.
 
-        The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
-        coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
-        of the signals, bounds the error of equation (26). They are those of a fine interpolation, whose own error,
-        looked for at further points, is added.
+        The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so the sums of
+        the coefficients of ``log D`` and ``1 / D`` beyond that degree, times the number of nodes and the energy of the
+        signals, bound the error of equation (26). The coefficients are those of a fine interpolation, whose own error,
+        measured at further points, is added.
         """
         spectrum, n_moments = self.spectrum, self.spectrum.n_moments
         n_points = max(TAIL_POINTS_PER_MOMENT * n_moments, MIN_TAIL_POINTS)
@@ -144,20 +144,20 @@ class SpectralMoments(SpectralData):
 
 @dataclass(frozen=True, eq=False)
 class LocalMoments:
-    """Diagonals of ``T_k(A)`` by probes, from which those of functions follow without another pass."""
+    """Diagonals of ``T_k(A)`` by probes, which give those of functions without another pass."""
 
-    low: Array  # of the first three without error, shape (3, n_nodes)
+    low: Array  # of the first three, exact, shape (3, n_nodes)
     probed: NDArray[Any]  # in single precision, shape (n_terms, n_nodes)
-    noise: Array  # mean products over the nodes of what probes err by, shape (n_terms, n_terms)
+    noise: Array  # mean products over the nodes of the probes' errors, shape (n_terms, n_terms)
 
-    def diagonals(self, quadratics: Array, left: Array) -> tuple[Array, Array]:
-        """Diagonals of quadratics and what is left of functions, and their root mean square errors.
+    def diagonals(self, quadratics: Array, rest: Array) -> tuple[Array, Array]:
+        """Diagonals of functions, as quadratics plus the rest, and their root mean square errors.
 
-        What is left has no mean over the spectrum. So what probes say of it counts as far as it is not their noise.
+        The rest has mean zero over the spectrum, so its estimates by probes are shrunk by their share of noise.
         """
-        n_terms, n_nodes = left.shape[1], self.low.shape[1]
-        found = left @ self.probed[:n_terms]
-        noise = np.einsum("fk,kl,fl->f", left, self.noise[:n_terms, :n_terms], left)
+        n_terms, n_nodes = rest.shape[1], self.low.shape[1]
+        found = rest @ self.probed[:n_terms]
+        noise = np.einsum("fk,kl,fl->f", rest, self.noise[:n_terms, :n_terms], rest)
         squares = np.maximum(np.mean(np.square(found), axis=1, dtype=np.float64), 1e-300)
         share = np.clip(1 - noise / squares, 0.0, 1.0)
         errors = np.sqrt(np.maximum(noise, 0.0) * np.maximum(share, n_nodes**-0.5))
@@ -166,7 +166,7 @@ class LocalMoments:
 
 @dataclass(frozen=True, eq=False)
 class DensityState:
-    """What is known of a density so far, from which another one of the same graph can start."""
+    """Results of a density so far, from which another one of the same graph can start."""
 
     largest_eigenvalue: Positive
     residual: NotNegative  # of the largest eigenvalue, by Lanczos
@@ -176,7 +176,7 @@ class DensityState:
 
 
 class Density:
-    """Moments of the density of a Laplacian's spectrum, as many as were asked for. They belong to the graph alone.
+    """Moments of the density of a Laplacian's spectrum, computed on demand; they depend on the graph alone.
 
     Probes are random signs, or one unit vector per node. The interval of the operator is shrunk to its spectrum.
     """
@@ -232,7 +232,7 @@ class Density:
         return float(np.std(values, ddof=1 + probes[CONTROLS].shape[0]) / np.sqrt(values.size))
 
     def release(self) -> None:
-        """Forget the states of the recurrences, which more moments would need, and keep the moments."""
+        """Free the states of the recurrences, which only further moments need, and keep the moments."""
         with self._lock:
             self._local = None
             for known in self._passes:
@@ -311,14 +311,14 @@ class Chebyshev(SpectrumSettings):
     n_moments : int, default=129
         Moments to start with. One product with the Laplacian gives two.
     max_moments : int, default=4097
-        Where adding moments ends; a fit that would need more says so.
+        Largest number of moments; a fit that needs more says so.
     n_probes : int or "exact", default=32
-        Random probes for the density of the spectrum, or its exact moments, at the cost of as many probes as nodes. The
+        Random probes for the density of the spectrum, or its exact moments, at the cost of one probe per node. The
         standard error of the log likelihood falls with the root of their number; fits state it as ``probe_error``.
     random_state : int, default=0
         Seed of the probes.
     device : {"cpu", "cuda"}, optional
-        Where to compute if the signals are on the host; CuPy arrays and torch CUDA tensors are computed where they are.
+        Device for signals on the host; CuPy arrays and torch CUDA tensors are computed on their own device.
 
     Examples
     --------
@@ -407,7 +407,7 @@ class Chebyshev(SpectrumSettings):
 
 
 def release_passes(graph: GraphBase) -> None:
-    """Forget the states of recurrences on a graph, which more moments would need, and keep the moments."""
+    """Free the states of recurrences on a graph, which only further moments need, and keep the moments."""
     for known in graph._cache.values():
         if isinstance(known, Density):
             known.release()
@@ -415,7 +415,7 @@ def release_passes(graph: GraphBase) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Loaded:
-    """Combinations of signals as a block that is read when it is used, and not kept."""
+    """Linear combinations of signals as a block that is read at each use, and not kept."""
 
     signals: Signals
     vectors: Array
@@ -426,14 +426,14 @@ class _Loaded:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quadrature(Spectrum):
-    """Nodes on the spectrum of a Laplacian that stand for all its eigenvalues. Made by `Chebyshev.of`."""
+    """Quadrature nodes on the spectrum of a Laplacian, which represent all eigenvalues. Made by `Chebyshev.of`."""
 
     graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
     settings: Chebyshev
     density: Density
-    n_moments: int  # of the density that are used; an odd number
+    n_moments: int  # number of the density's moments in use; odd
     has_eigenvectors = False
 
     @property
@@ -474,7 +474,7 @@ class Quadrature(Spectrum):
             return self._data(signals.moments(self.operator, self.n_moments))
         pair = self.read_block(join_columns(signals.columns(self.operator), self.load(carried)))
         spread = signals.spread_moments(self.operator, self.n_moments)
-        if spread is not None:  # what is carried over is known: it has none
+        if spread is not None:  # the autoregressive inputs are known exactly and contribute none
             n_signals = signals.shape[0]
             pair.matrices[:, :n_signals, :n_signals] += self._data(spread).matrices
         return pair
@@ -488,11 +488,11 @@ class Quadrature(Spectrum):
         return SpectralMoments(quadrature_weights(moments)[::-1], self)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
-        """Filtered combinations of signals, ``U^T`` times them, as the likelihood reads them."""
+        """Spectral data of filtered combinations of signals, ``U^T`` times them."""
         return self._mixed(self.read(signals), self._rows(filters, vectors))
 
     def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
-        """What is left of signals after filtered combinations of others are taken away."""
+        """Spectral data of signals less filtered combinations of training signals."""
         together = signals.followed_by(training)
         if together is None:
             columns = signals.columns(self.operator)
@@ -501,15 +501,15 @@ class Quadrature(Spectrum):
         return self._mixed(self.read(together), np.concatenate([own, -self._rows(filters, vectors)], axis=2))
 
     def _rows(self, filters: Filters, vectors: Array) -> Array:
-        """Filters of combinations as filters of the signals, shape (n_frequencies, n_out, n_signals)."""
+        """Filters of linear combinations as filters of the signals, shape (n_frequencies, n_out, n_signals)."""
         return np.einsum("tik,ni->ktn", filters.matrices(self.eigenvalues), vectors, optimize=True)
 
     def _mixed(self, data: SpectralMoments, rows: Array) -> SpectralMoments:
-        """In each frequency new signals are combinations of the old, so their energies are quadratic forms."""
+        """Energies of linear combinations of signals, given at each frequency: quadratic forms."""
         return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
 
     def block(self, signals: Signals, vectors: Array) -> _Loaded:
-        """Combinations of signals, one for each column of `vectors`, as a block to be filtered."""
+        """Linear combinations of signals, one per column of `vectors`, as a block to be filtered."""
         return _Loaded(signals, vectors)
 
     def load(self, signals: Any) -> Any:
@@ -529,16 +529,16 @@ class Quadrature(Spectrum):
         return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
-        """Chebyshev series of functions (n_functions, n_terms), less what is within a slack of their smallest value."""
+        """Chebyshev series of functions (n_functions, n_terms), truncated within a slack of their smallest values."""
         coefficients = self._series(functions)
         if not slack:
             return coefficients
         smallest = np.min(np.abs(functions(self.eigenvalues)), axis=1, keepdims=True)
-        left_out = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
-        return coefficients[:, : int(np.count_nonzero(np.any(left_out > slack * smallest, axis=0)))]
+        tails = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
+        return coefficients[:, : int(np.count_nonzero(np.any(tails > slack * smallest, axis=0)))]
 
     def each_filtered(self, block: Any, series: Array) -> Any:
-        """Every column through a filter of its own, given by its `series`."""
+        """Filter each column by its own filter, given by its `series`."""
         return self.operator.filtered(self._columns(block), series.T)
 
     def inner(self, left: Any, right: Any) -> float:
@@ -546,14 +546,14 @@ class Quadrature(Spectrum):
         return float(np.sum(column_products(left, right)))
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        """Combinations of the signals of a block, one for each row of `matrix`."""
+        """Linear combinations of the signals of a block, one per row of `matrix`."""
         return combine_columns(self._columns(block), matrix.T)
 
     def _columns(self, block: Any) -> Any:
         return block.columns(self.operator) if isinstance(block, _Loaded) else block
 
     def _series(self, functions: Any, tolerance: float = SERIES_TOLERANCE) -> Array:
-        """Chebyshev coefficients of functions of the eigenvalues, along their last axis, as many as it takes."""
+        """Chebyshev coefficients of functions of the eigenvalues, along their last axis, up to the tolerance."""
         n_terms = 64
         while True:
             coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
@@ -563,7 +563,7 @@ class Quadrature(Spectrum):
             last = float(sizes[-1] / max(np.max(sizes), 1e-300))
             if n_terms >= MAX_TERMS and last > WARNED_TERM:
                 warnings.warn(
-                    f"A filter is too steep for a series of {MAX_TERMS} Chebyshev polynomials: terms of "
+                    f"The filter is too steep for a series of {MAX_TERMS} Chebyshev polynomials: terms of "
                     f"{last:.1e} of the largest are cut off. Use a filter of lower degree, more "
                     f"noise, or an exact spectrum.",
                     RuntimeWarning,
@@ -574,42 +574,42 @@ class Quadrature(Spectrum):
             n_terms *= 2
 
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Diagonals at given nodes without error, or at all by probes, with the error that two halves of them show.
+        """Exact diagonals at given nodes, or estimates at all nodes by probes, with the error from two halves of them.
 
-        The best quadratic on the spectrum is taken out of each function first: its diagonal is known exactly, and what
-        is left gives the probes several times less to average away.
+        The best quadratic on the spectrum is subtracted from each function first: its diagonal is known exactly, and
+        the rest has a variance several times smaller.
         """
         coefficients = self._series(functions)
         if nodes is not None:
             return diagonals_at(self.operator, coefficients, nodes), np.zeros(coefficients.shape[0])
-        operator, (quadratics, left) = self.operator, self._without_quadratics(coefficients)
+        operator, (quadratics, rest) = self.operator, self._without_quadratics(coefficients)
         n_probes = 2 * UNIT_VECTORS_PER_BLOCK if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
-        halves = [operator.probed(random_signs(operator, n_probes // 2, random_state), left) for _ in range(2)]
+        halves = [operator.probed(random_signs(operator, n_probes // 2, random_state), rest) for _ in range(2)]
         difference = halves[0] - halves[1]
         errors = 0.5 * np.sqrt(column_products(difference, difference) / operator.n_nodes)
         known = combine_columns(low_diagonals(operator), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
         return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
 
     def local_diagonals(self, functions: OfEigenvalues) -> tuple[Array, Array]:
-        """`diagonals` at all nodes, on the host, of functions that are asked for again and again: without a pass.
+        """`diagonals` at all nodes, on the host, from cached moments, for functions that are needed repeatedly.
 
-        Nowhere beyond the range of a function on the spectrum; probes count as far as they are not noise.
+        Estimates are shrunk by their share of noise, and clipped to the range of each function on the spectrum.
         """
         coefficients, values = self._series(functions, LOCAL_SERIES_TOLERANCE), functions(self.eigenvalues)
-        quadratics, left = self._without_quadratics(coefficients)
-        found, errors = self.density.local(coefficients.shape[1]).diagonals(quadratics, left)
+        quadratics, rest = self._without_quadratics(coefficients)
+        found, errors = self.density.local(coefficients.shape[1]).diagonals(quadratics, rest)
         return np.clip(found, values.min(axis=1)[:, None], values.max(axis=1)[:, None]), errors
 
     def _without_quadratics(self, coefficients: Array) -> tuple[Array, Array]:
-        """Series of the quadratics closest to functions in the mean over the spectrum, and of what is left of them."""
+        """Series of the least-squares quadratics of functions over the spectrum, and of the residuals."""
         points, roots = 2 * self.eigenvalues / self.end - 1, np.sqrt(np.maximum(self.multiplicities, 0.0))[:, None]
         design, values = chebvander(points, min(2, coefficients.shape[1] - 1)), chebval(points, coefficients.T).T
         solution = np.linalg.lstsq(roots * design, roots * values, rcond=None)[0]
         quadratics = np.asarray(solution.T, dtype=np.float64)
-        left = coefficients.copy()
-        left[:, : quadratics.shape[1]] -= quadratics
-        return quadratics, left
+        rest = coefficients.copy()
+        rest[:, : quadratics.shape[1]] -= quadratics
+        return quadratics, rest
 
     def refined(self) -> Quadrature | None:
         if self.n_moments >= self.settings.max_moments:
@@ -628,7 +628,7 @@ def _(spectrum: Quadrature) -> DensityState:
 
 
 def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Array:
-    """Diagonals at some nodes without error, shape (n_functions, n_some_nodes)."""
+    """Exact diagonals at some nodes, shape (n_functions, n_some_nodes)."""
     values = []
     for start in range(0, len(nodes), UNIT_VECTORS_PER_BLOCK):
         chosen = nodes[start : start + UNIT_VECTORS_PER_BLOCK]
