@@ -186,7 +186,9 @@ def test_signals_with_holes_are_centred_and_scaled_by_what_was_observed(center, 
     within = expected[:, :-1] - np.nanmean(expected[:, :-1], axis=0)
     assert signals.variance_within == pytest.approx(np.nanmean(within**2), rel=FORMULA)
     assert signals.log_volume == pytest.approx(np.count_nonzero(~holes) * np.log(divisor), abs=1e-9)
-    with pytest.raises(ValueError, match=rf"signals must be complete to be transformed; got {holes.sum()} values"):
+    with pytest.raises(
+        ValueError, match=rf"signals must be complete to be transformed; got {holes.sum()} missing values"
+    ):
         signals.transform(np.eye(N_NODES))
 
 

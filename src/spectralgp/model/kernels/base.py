@@ -18,8 +18,8 @@ from spectralgp.graphs import LaplacianKind
 from spectralgp.model.kernels.search import KernelSearch, LogPrior, Positivity
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
-CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues of any Laplacian, at which a user's own class is checked
-FLOOR_SHARE = 0.999  # of the least power of a residual that counts as noise: the rest keeps it positive under rounding
+CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues at which a user's own class is checked
+FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 
 
 class FrozenParameters:
@@ -39,20 +39,20 @@ class GraphKernel(FrozenParameters, ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
     A kernel is a formula in a frozen dataclass: `with_theta` returns another one. Your own kernel needs five members:
-    `theta`, `with_theta`, `scaled_by`, `power`, and the derivative of the latter, `power_jacobian` of a
-    `SpectralKernel`; `laplacian` and `scaled` are fields where it is to be a function of another Laplacian. Bounds,
-    starts, a prior and constraints of its parameters are methods of the `KernelSearch` that its `search` returns.
+    `theta`, `with_theta`, `scaled_by`, `power`, and its derivative `power_jacobian`, of a `SpectralKernel`; `laplacian`
+    and `scaled` may be fields for another Laplacian. Bounds, starts, a prior and constraints of its parameters are
+    methods of the `KernelSearch` that its `search` returns.
     """
 
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
-    floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
-    shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian, so that it has a filter to look at
-    needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same whatever the graph
-    constraint: str | None = None  # where a filter is held non-negative: at the "eigenvalues", on the whole "interval"
+    floor: float = 0.0  # variance subtracted from the residual's power, since it counts as noise
+    shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian: then it has a filter
+    needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same on every graph
+    constraint: str | None = None  # a filter is non-negative at the "eigenvalues", or on the whole "interval"
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Refuse methods of the search on a kernel, where nothing would call them."""
+        """Refuse methods of the search on a kernel, which nothing would call."""
         super().__init_subclass__(**settings)
         own = {name for name, value in vars(cls).items() if callable(value) or isinstance(value, property)}
         if misplaced := sorted(name for name in own & vars(KernelSearch).keys() if not name.startswith("_")):
@@ -79,11 +79,11 @@ class GraphKernel(FrozenParameters, ABC):
         return KernelSearch(self)
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Return a copy that knows what it must of a spectrum; raises ValueError if it cannot be used on that."""
+        """Return a copy adapted to a spectrum; raise ValueError if the kernel cannot be used on it."""
         return self
 
     def basis(self, spectrum: Spectrum) -> Spectrum:
-        """Spectrum in which ``B B^T`` is diagonal: the given one, or one with the kernel's own eigenvectors."""
+        """Return the basis in which ``B B^T`` is diagonal: the given spectrum, or the kernel's own eigenvectors."""
         return spectrum
 
     @abstractmethod
@@ -100,13 +100,13 @@ class GraphKernel(FrozenParameters, ABC):
 
     @abstractmethod
     def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
-        """Gradient of a log likelihood in `theta`, from its gradients in the covariance, which `Evidence` has."""
+        """Return the gradient of a log likelihood in `theta`, from its gradients in the covariance by `Evidence`."""
 
     def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
-        """Return the learnt kernel for the spectrum of another graph; raises ValueError if it cannot be used there.
+        """Return the learnt kernel for the spectrum of another graph; raise ValueError if it cannot be used there.
 
-        A filter that is negative between the frequencies that it was learnt on is replaced by the nearest non-negative
-        one at those frequencies, if they are known.
+        A filter that is negative between its training frequencies is replaced by the nearest non-negative one at those
+        frequencies, if they are known.
         """
         return self
 
@@ -131,7 +131,7 @@ class SpectralKernel(GraphKernel):
         return np.asarray(self.power_jacobian(spectrum.eigenvalues).T @ evidence.power_gradient)
 
     def check_derivatives(self) -> None:
-        """Refuse a user's own class whose `power_jacobian` differences of `power` do not confirm."""
+        """Refuse a user's own class whose `power_jacobian` contradicts finite differences of `power`."""
         is_own = not type(self).__module__.startswith("spectralgp.") and type(self).bind is GraphKernel.bind
         for own in np.eye(self.theta.size) if is_own else ():
 
@@ -148,7 +148,7 @@ class SpectralKernel(GraphKernel):
 
 @dataclass(frozen=True)
 class CombinedKernel(SpectralKernel):
-    """Kernels on one spectrum that are learnt together: their parameters stand one after the other."""
+    """Kernels on one spectrum that are learnt together; their parameters are concatenated."""
 
     kernels: Annotated[tuple[SpectralKernel, ...], ge(1)]
     laplacian: LaplacianKind
@@ -156,7 +156,7 @@ class CombinedKernel(SpectralKernel):
 
     @classmethod
     def of(cls, *parts: SpectralKernel) -> Self:
-        """Kernels of one Laplacian, of which those that do not care take that of the others."""
+        """Combine kernels of one Laplacian; those that need no graph take that of the others."""
         decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
         spectra = {(part.laplacian, part.scaled) for part in decided}
         if len(spectra) > 1:
@@ -176,7 +176,7 @@ class CombinedKernel(SpectralKernel):
         for part in self.kernels:
             start, end = end, end + part.theta.size
             learnt.append(part.with_theta(values[start:end]))
-        return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without a floor, which was another filter's
+        return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without the floor of the previous filter
 
     def check_derivatives(self) -> None:
         for part in self.kernels:
@@ -251,7 +251,7 @@ class CombinedSearch(KernelSearch):
 
 
 def _in_step(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The first of each list, the second of each, and so on to the end of the longest; others stay at their last."""
+    """The first items of all lists, the second, and so on; a shorter list repeats its last."""
     return [[own[min(turn, len(own) - 1)] for own in lists] for turn in range(max(map(len, lists)))]
 
 
@@ -288,13 +288,13 @@ class KernelSum(CombinedKernel):
 
 @dataclass(frozen=True)
 class WithResidual(CombinedKernel):
-    """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (11).
+    """Kernel ``g`` of the signal that inputs explain, and ``h`` of the residual of each signal: equation (11).
 
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
     not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
 
-    What the residual has at every frequency is white, and no data tell it from noise: learning ends with it, the
-    `floor`, taken off the residual's power and added to the noise.
+    The least power of the residual over all frequencies is white and not identifiable from noise. At the end of
+    learning this `floor` is subtracted from the residual's power and added to the noise.
 
     Examples
     --------
@@ -326,7 +326,7 @@ class WithResidual(CombinedKernel):
         return np.hstack([jacobian, np.zeros((len(jacobian), self.kernels[1].theta.size))])
 
     def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
-        """Equations (6) and (13): the signal and the residual from a slope each."""
+        """Equations (6) and (13)."""
         signal, residual = (part.power_jacobian(spectrum.eigenvalues) for part in self.kernels)
         return np.concatenate([signal.T @ evidence.power_gradient, residual.T @ evidence.slopes.sum(axis=0)])
 
@@ -336,24 +336,24 @@ class WithResidual(CombinedKernel):
 
 
 def signal_of(kernel: GraphKernel) -> GraphKernel:
-    """Return the kernel of what the inputs explain: all of it, unless it has a residual."""
+    """Return the kernel of the signal that inputs explain, without any residual."""
     return kernel.kernels[0] if isinstance(kernel, WithResidual) else kernel
 
 
 def residual_of(kernel: GraphKernel) -> SpectralKernel | None:
-    """Return the kernel of what the inputs do not explain, if there is one."""
+    """Return the kernel of the residual, which inputs do not explain; None without one."""
     return kernel.kernels[1] if isinstance(kernel, WithResidual) else None
 
 
 def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
-    """Return the kernel with a residual filter; itself if it has one, or is not a function on the spectrum."""
+    """Return the kernel with a residual; unchanged if it has one or is no function on the spectrum."""
     if isinstance(kernel, WithResidual) or not isinstance(kernel, SpectralKernel):
         return kernel
     return WithResidual.of(kernel, residual)
 
 
 def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
-    """Return the kernel less what its residual has at every frequency; its `floor` is how much that is."""
+    """Return the kernel with its residual's least power, which counts as noise, as its `floor`."""
     if not isinstance(kernel, WithResidual) or kernel.kernels[1].theta.size == 0:
         return kernel
     least = float(np.min(kernel.kernels[1].power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
@@ -361,13 +361,13 @@ def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
 
 
 def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...] | None:
-    """Return derivatives of the signal's power and any residual's in their parameters; None off the spectrum."""
+    """Return derivatives of the signal's power, and any residual's; None for a kernel off the spectrum."""
     parts = kernel.kernels if isinstance(kernel, WithResidual) else (kernel,)
     jacobians = [part.power_jacobian(eigenvalues) for part in parts if isinstance(part, SpectralKernel)]
     return tuple(jacobians) or None
 
 
 def mean_power(kernel: GraphKernel, spectrum: Spectrum) -> float:
-    """Return the variance that a kernel gives a node, averaged over the nodes."""
+    """Return the mean variance of the nodes under a kernel."""
     basis = kernel.basis(spectrum)
     return float(mean_over_nodes(basis, kernel.power(basis.eigenvalues)))

@@ -1,4 +1,4 @@
-"""Inputs that have a value at every node, and the filter through which they carry over to the mean of the signals."""
+"""Autoregressive term: inputs with a value at every node, filtered on the graph into the mean of the signals."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from spectralgp.model.signals import Units
 from spectralgp.model.spectra import SpectralData
 
 DEGREE = 2
-RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs say nothing of is nothing
+RIDGE = 1e-9  # share of the mean information on a coefficient, for directions without information
 
 
 @dataclass(frozen=True, eq=False)
 class CarryColumns:
-    """Which columns of the inputs hold a value for each node, and what is subtracted from them."""
+    """Input columns with one value per node, and their means over the training inputs."""
 
     columns: Annotated[Indices, axes("n_nodes")]  # one for each node of the graph
     offset: Annotated[Array, axes("n_nodes")]  # mean of each over the training inputs
 
     @classmethod
     def of(cls, columns: Indices, inputs: Array) -> CarryColumns:
-        """Columns of training inputs; one that does not vary is zero without it to the last bit."""
+        """Centre columns of training inputs; a constant column becomes exactly zero."""
         chosen = inputs[:, columns]
         is_constant = np.all(chosen == chosen[:1], axis=0)
         return cls(columns, np.where(is_constant, chosen[:1].sum(axis=0), chosen.mean(axis=0)))
 
     def signals(self, inputs: Array, units: Units) -> Array:
-        """The columns as signals: centred, and in the scales of the signals that they carry over to."""
+        """The columns as signals, centred, in the units of the signals of the model."""
         return (inputs[:, self.columns] - self.offset) / np.asarray(units.divisor)
 
 
 @dataclass(frozen=True, eq=False)
 class CarryFilter:
-    """The filter ``b`` of equation (11), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
+    """Autoregressive filter ``b`` of equation (11), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
 
     chebyshev: Annotated[Array, axes("n_carried_terms")]  # coefficients of Chebyshev polynomials on [0, upper]
     upper: Positive
-    # of the coefficients, as far as the signals leave them open; zero if not given
+    # posterior covariance of the coefficients; zero if not given
     covariance: Annotated[Array, axes("n_carried_terms", "n_carried_terms")] | None = None
 
     @classmethod
     def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:
-        """The most likely filter given ``1 / D``, by generalised least squares on signals above what they carry."""
+        """The most likely filter given ``1 / D``, by generalised least squares of signals on their inputs."""
         design = _design(eigenvalues, upper)
         own, across = data.carried_energies
         information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)

@@ -1,4 +1,4 @@
-"""Inputs in the form that users give them, how they were made from files, and covariances of new inputs."""
+"""Forms of inputs, their recipes from files, and covariances of new inputs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Clock = Literal["numbers", "dates"]
 
 @dataclass(frozen=True)
 class InputRecipe:
-    """How inputs were made from files, which a model file keeps for later commands to make them in the same way."""
+    """Recipe of inputs made from files; model files keep it, so that later commands make inputs in the same way."""
 
     time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
     lag: Annotated[int, ge(1)] | None = None  # one column per node with the signal this many rows before
-    columns: tuple[str, ...] = ()  # that come from a table
+    columns: tuple[str, ...] = ()  # of a table
 
     def __str__(self) -> str:
         parts = [] if self.time is None else [f"time ({self.time})"]
@@ -36,21 +36,21 @@ class InputRecipe:
 
 @dataclass(frozen=True, eq=False)
 class NewInputs:
-    """Covariances of new inputs with the training inputs and among themselves: all that prediction needs of them."""
+    """Covariances of new inputs with the training inputs and among themselves."""
 
     cross: Array  # k(x*, x_n), shape (n_inputs, n_signals)
     find_variances: Callable[[], Array]
     find_covariance: Callable[[], Array]
-    inputs: Array | None = None  # the new inputs themselves, where they are features
+    inputs: Array | None = None  # the new inputs, if they are features
 
     @classmethod
     def by_kernel(cls, kernel: Kernel, training: Array, inputs: Array) -> NewInputs:
-        """Covariances by a scikit-learn kernel, those among new inputs where they are asked for."""
+        """Covariances by a scikit-learn kernel, those among new inputs on demand."""
         return cls(np.asarray(kernel(inputs, training)), partial(kernel.diag, inputs), partial(kernel, inputs), inputs)
 
     @classmethod
     def given(cls, cross: Array, variances: Array | None = None, covariance: Array | None = None) -> NewInputs:
-        """Covariances that were given as matrices; those among new inputs may be missing."""
+        """Covariances given as matrices; those among new inputs are optional."""
         return cls(cross, partial(_required, variances), partial(_required, covariance))
 
     @classmethod
@@ -73,7 +73,7 @@ class NewInputs:
         return cls.given(cross, among) if is_diagonal else cls.given(cross, np.diag(among).copy(), among)
 
     def divided_by(self, scales: Array | None) -> NewInputs:
-        """The covariances with training signals that were each divided by a scale, if they were."""
+        """Covariances with training signals that are each divided by a scale."""
         return self if scales is None else dataclasses.replace(self, cross=self.cross / scales)
 
     @cached_property
@@ -90,7 +90,7 @@ class NewInputs:
 def _required(matrix: Array | None) -> Array:
     if matrix is None:
         raise ValueError(
-            "X must hold the covariance of the test inputs where covariances are wanted; got the cross-covariance "
+            "X must hold the covariance of the test inputs for this prediction; got the cross-covariance "
             "only. Pass X = (cross, test covariance)."
         )
     return matrix
@@ -99,7 +99,7 @@ def _required(matrix: Array | None) -> Array:
 class InputForm:
     """Form of inputs: one row per signal and one column per feature, for new signals as for training signals."""
 
-    has_columns: ClassVar[bool] = True  # whose values and equality mean something
+    has_columns: ClassVar[bool] = True  # of features, which can be compared
     is_pairwise: ClassVar[bool] = False  # inputs are covariances, with one row and one column per signal
 
     def read(self, inputs: Array) -> Array:
@@ -115,7 +115,7 @@ class InputForm:
         return training
 
     def with_kept(self, new: Any, n_given: int, kept: Indices) -> Any:
-        """Return new inputs as they relate to the training signals that were kept of all given."""
+        """Return new inputs in relation to a subset of the training signals."""
         return new
 
     def some(self, new: Any, rows: Any) -> Any:
@@ -138,7 +138,7 @@ class InputForm:
         return training[rows]
 
     def held_out(self, training: Array, kept: Indices, rows: Indices) -> Any:
-        """Return the training inputs of some signals as new inputs, where those of others are kept."""
+        """Return the training inputs of some signals as new inputs, given others for training."""
         return training[rows]
 
 

@@ -1,4 +1,4 @@
-"""Covariance between signals by their inputs: a kernel that is learnt, a matrix that is given, or none."""
+"""Covariance between signals by their inputs: a learnt kernel, a given matrix, or none."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ KernelTerm = Literal["smooth", "linear"]
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
 LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
-MOST_DISTANT = 1_500  # inputs, at even intervals, whose distances say what is typical
+MOST_DISTANT = 1_500  # inputs, at even intervals, for the median distance
 MARKOV_SMOOTHNESS = (0.5, 1.5, 2.5)  # of Matern kernels that are processes with one state, two or three
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
 
 
 class MaternTerm(NamedTuple):
-    """A Matern process of one column that a kernel is a sum of, and which of the kernel's parameters are its own."""
+    """Matern process of one column, a term of a kernel, and the positions of its parameters in the kernel's."""
 
     variance: float
     smoothness: float
     rate: float  # sqrt(2 smoothness) / length scale
-    of_variance: tuple[int, ...]  # places in theta
+    of_variance: tuple[int, ...]  # positions in theta
     of_length: tuple[int, ...]
 
 
@@ -58,10 +58,10 @@ class InputSearch:
     bounds: Array  # shape (n_parameters, 2)
     # of the inputs: prior centres, the scale of the inputs for length scales or NaN, and standard deviations
     prior: Callable[[Array], tuple[Array, Array]]
-    has_shorter_start: bool = False  # from the typical length scales a search may end where nothing varies fast
+    has_shorter_start: bool = False  # from typical length scales a search may end where nothing varies fast
 
     def starting_points(self, centres: Array) -> list[Array]:
-        """Values of `theta` to start learning from: the present ones, and last the centres of the prior, if any."""
+        """Values of `theta` to start learning from: the present ones, and last the prior centres."""
         is_scale = ~np.isnan(centres)
         expected = np.where(is_scale, centres, self.theta)
         given = [] if np.allclose(expected, self.theta) else [self.theta]
@@ -116,7 +116,7 @@ class InputKernel(ABC):
 
     @property
     def level(self) -> float:
-        """Variance of the nodes' levels, which is in all covariances; zero where there is no term for them."""
+        """Variance of the nodes' levels, which all covariances include; zero without a term for them."""
         return 0.0
 
 
@@ -126,9 +126,9 @@ def with_amplitude(kernel: InputKernel, covariance: Array, amplitude: float) -> 
 
 
 def modes_of_inputs(kernel: InputKernel, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
-    """Eigendecomposition of ``K``, zero standing for eigenvalues that are negative.
+    """Eigendecomposition of ``K`` of signals divided by `scales`; zero replaces negative eigenvalues.
 
-    Of signals divided by `scales`, and with all but the level multiplied by an `amplitude`.
+    All but the level is multiplied by an `amplitude`.
     """
     if kernel.is_identity:
         values = np.full(inputs.shape[0], amplitude)
@@ -145,26 +145,26 @@ def modes_and_gradient(kernel: InputKernel, inputs: Array, scales: Array | None 
 
 
 def new_inputs(kernel: InputKernel, training: Array, inputs: Any) -> Any:
-    """Return new inputs as kernels take them, where features must be those of the training inputs."""
+    """Return validated new inputs, with as many features as the training inputs."""
     settings: Any = {"sizes": {"n_features": training.shape[1]}, "remedy": "Rows are inputs."}
     axes = "n_inputs", "n_features"
     return kernel.form.read_new(inputs, lambda given: as_real_array(given, "inputs", axes, **settings))
 
 
 def held_out_inputs(kernel: InputKernel, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
-    """Covariances of held-out training inputs with those that are kept, as if the former were new."""
+    """Covariances of held-out training inputs, as new inputs, with the other training inputs."""
     form = kernel.form
     return kernel.at(form.subset(inputs, kept), form.held_out(inputs, kept, held_out))
 
 
 def without_amplitude(kernel: InputKernel) -> InputKernel:
-    """Return the kernel with its overall factor held, for a graph kernel that has a factor of its own."""
-    described = kernel.described  # a constant alone is the whole of a kernel, not its factor
+    """Return the kernel with its overall factor fixed, for a graph kernel that has its own."""
+    described = kernel.described  # a constant alone is no factor
     return LearntInputKernel(_holding_amplitude(described)) if isinstance(described, Product) else kernel
 
 
 class _InputCache(list[tuple[Array, ...]]):
-    """Inputs, and arrays computed of them alone; pickles leave them out."""
+    """Cache of inputs and of arrays computed from them alone; not pickled."""
 
     def __reduce__(self) -> tuple[type[_InputCache], tuple[()]]:
         return _InputCache, ()
@@ -172,7 +172,7 @@ class _InputCache(list[tuple[Array, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class LearntInputKernel(InputKernel):
-    """A scikit-learn kernel, whose free parameters are learnt."""
+    """Learnt kernel: one of scikit-learn."""
 
     kernel: Kernel
     _distances: _InputCache = field(default_factory=_InputCache, repr=False)
@@ -202,7 +202,7 @@ class LearntInputKernel(InputKernel):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is a squared exponential of one free length scale, of which distances are all that it takes."""
+        """Whether it is a squared exponential of one free length scale, a function of distances alone."""
         kernel = self.kernel
         is_free = not isinstance(kernel.length_scale_bounds, str) if type(kernel) is RBF else False
         return is_free and np.ndim(kernel.length_scale) == 0
@@ -226,7 +226,7 @@ class LearntInputKernel(InputKernel):
 
 @dataclass(frozen=True)
 class PrecomputedCovariance(InputKernel):
-    """A covariance matrix of the user's own: at fit the inputs are ``K`` itself."""
+    """Given covariance matrix: at fit the inputs are ``K`` itself."""
 
     form = CovarianceInputs()
     described = "precomputed"
@@ -271,13 +271,13 @@ class IndependentSignals(UnrelatedSignals):
 
 @dataclass(frozen=True, eq=False)
 class StandardisedKernel(InputKernel):
-    """The default kernel, of inputs with every column centred and divided by its standard deviation.
+    """Default kernel, of inputs whose columns are centred and divided by their standard deviations.
 
     A squared exponential, a linear term, or both, and a level per node. Variances are relative to the first term's.
     """
 
     terms: Annotated[tuple[KernelTerm, ...], ge(1, 2)]
-    # of length scale, variance of the linear term where it is not the first, variance of the levels
+    # of the length scale, the variance of the linear term if it is not the first, the variance of the levels
     logarithms: Annotated[Array, axes("_parameters")]
     # prior centres of the logarithms, derived from the scale of the inputs
     centres: Annotated[Array, axes("_parameters")]
@@ -353,7 +353,7 @@ class StandardisedKernel(InputKernel):
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
-    """The kind of input kernel that a scikit-learn kernel, "precomputed" or None stands for."""
+    """Input kernel for a scikit-learn kernel, "precomputed" or None."""
     if isinstance(kernel, InputKernel):
         return kernel
     if kernel is None:
@@ -391,19 +391,19 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
 
 
 def _divided(matrix: Array, scales: Array | None) -> Array:
-    """A covariance of signals, or derivatives of one along a last axis, of signals divided by scales if there are."""
+    """Covariance, or its derivatives along a last axis, of signals divided by optional scales."""
     if scales is None:
         return matrix
     return matrix / np.multiply.outer(scales, scales).reshape(matrix.shape[:2] + (1,) * (matrix.ndim - 2))
 
 
 def matern_terms(kernel: InputKernel, inputs: Array) -> tuple[MaternTerm, ...]:
-    """Terms of a kernel that is a sum of Matern processes of one column of inputs; none of any other kernel."""
+    """Terms of a kernel that is a sum of Matern processes of one column of inputs; empty for other kernels."""
     return () if inputs.shape[1:] != (1,) else _matern_terms(kernel.described, 0) or ()
 
 
 def _matern_terms(kernel: Any, place: int) -> tuple[MaternTerm, ...] | None:
-    """Terms of a sum of Matern kernels times constants; None where it is anything else. Parameters begin at a place."""
+    """Terms of a sum of Matern kernels times constants, whose parameters begin at a place; None for other kernels."""
     if isinstance(kernel, Sum):
         first, second = _matern_terms(kernel.k1, place), _matern_terms(kernel.k2, place + kernel.k1.n_dims)
         return None if first is None or second is None else first + second
@@ -424,7 +424,7 @@ def _matern_terms(kernel: Any, place: int) -> tuple[MaternTerm, ...] | None:
 
 
 def _holding_amplitude(kernel: Kernel) -> Kernel:
-    """A product with its constant factors fixed; any other kernel as it is."""
+    """Product with its constant factors fixed; other kernels are unchanged."""
     if isinstance(kernel, ConstantKernel):
         return ConstantKernel(kernel.constant_value, "fixed")
     if not isinstance(kernel, Product):
@@ -433,7 +433,7 @@ def _holding_amplitude(kernel: Kernel) -> Kernel:
 
 
 def half_log_median(inputs: Array) -> float:
-    """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
+    """Logarithm of the root of the median squared distance; NaN if more than half of the pairs coincide."""
     rows = np.linspace(0, len(inputs) - 1, min(len(inputs), MOST_DISTANT)).astype(np.intp)
     median = np.median(pdist(inputs[rows], "sqeuclidean"))
     return float(0.5 * np.log(median)) if median > 0 else float("nan")

@@ -1,4 +1,4 @@
-"""The kernels on graphs of the literature, each a closed formula, and filters of the user's own."""
+"""Graph kernels of the literature, each a closed formula, and user-defined filters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of, require_
 Bound = Annotated[float, Range(0, is_extended=True)]
 Bounds = tuple[Bound, Bound] | Literal["fixed"]
 
-AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
+AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 STRENGTH_BOUNDS = (1e-5, 1e5)
 BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
-N_SAMPLED = 9  # frequencies from 0 to 1 by whose values a function is known again
+N_SAMPLED = 9  # frequencies from 0 to 1 whose values identify a function
 # derivatives to second order: by the offsets of values in steps, their weights
 DIFFERENCES = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
 
@@ -121,7 +121,7 @@ def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> 
 
 
 def _replace(kernel: Any, values: dict[str, Any]) -> Any:
-    """Copy of a kernel with other parameter values, not held to the bounds: those bind learning, not arithmetic."""
+    """Copy of a kernel with other parameter values, which may exceed the bounds: they bind learning alone."""
     other = object.__new__(type(kernel))
     for field in dataclasses.fields(kernel):
         object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
@@ -413,14 +413,14 @@ class LocalAverage(StrengthParameter):
 
 @dataclass(frozen=True)
 class Response(SpectralKernel):
-    """The user's own filter, ``B = amplitude * function(L, *parameters)``.
+    """User-defined filter, ``B = amplitude * function(L, *parameters)``.
 
     Parameters
     ----------
     function : callable
         ``function(eigenvalues, *parameters)`` gives the filter ``g`` at an array of eigenvalues.
     parameters : tuple of float, default=()
-        Where to start learning the parameters, on the scale on which they should be learnt.
+        Initial values of the parameters, on the scale on which to learn them.
     parameter_bounds : tuple of pairs, optional
         A (low, high) pair for each parameter; free if not given.
     jacobian : callable, optional
@@ -429,9 +429,9 @@ class Response(SpectralKernel):
     amplitude : float, default=1.0
         Positive factor, learnt on a logarithmic scale.
     laplacian, scaled
-        Which Laplacian the eigenvalues are of, as in `decompose`.
+        Laplacian of the eigenvalues, as in `decompose`.
     name : str, optional
-        By which model files know `function`, which they do not hold: ``load(path, responses={name: function})``.
+        Identifies `function` in model files, which do not hold it: ``load(path, responses={name: function})``.
 
     Examples
     --------
@@ -499,7 +499,7 @@ class Response(SpectralKernel):
 
     @property
     def sampled(self) -> tuple[float, ...]:
-        """The filter at a few frequencies, amplitude aside, by which its function is known again."""
+        """Values of the function at a few frequencies, which identify it in model files."""
         return tuple(self._shape(np.linspace(0.0, 1.0, N_SAMPLED), *self.parameters).tolist())
 
     def _shape(self, eigenvalues: Array, *parameters: float) -> Array:
@@ -523,9 +523,9 @@ class Response(SpectralKernel):
         columns = []
         for index, (value, (low, high)) in enumerate(zip(self.parameters, self.free_bounds, strict=True)):
             step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
-            # the function need not exist beyond the bounds: at one, the differences are one-sided
+            # the function need not exist beyond the bounds: at a bound, differences are one-sided
             within = [one for one in DIFFERENCES if low <= value + one[0] * step and value + one[-1] * step <= high]
-            if not within:  # no room to move between the bounds
+            if not within:  # the bounds are closer than a step
                 columns.append(np.zeros(eigenvalues.size))
                 continue
             before, after = self.parameters[:index], self.parameters[index + 1 :]

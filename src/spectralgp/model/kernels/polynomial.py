@@ -23,14 +23,14 @@ from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_powe
 from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
-UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
+UPPER_ROUNDING = 1e-9  # share of the interval by which the largest eigenvalue may exceed it
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
 ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
-NEGATIVE_ROUNDING = 1e-12  # of a filter's largest value, that it may lie below zero
-SMALLEST_METRIC = 1e-8  # of a coefficient's weight where it changes no value at a frequency
-GRID_PER_TERM = 20  # points of the grid on which a polynomial is kept from being negative, to begin with
-N_EXCHANGES = 4  # times that points where it is smallest join the grid
+NEGATIVE_ROUNDING = 1e-12  # share of a filter's largest value by which it may be negative
+SMALLEST_METRIC = 1e-8  # weight of a coefficient that changes no value at a frequency
+GRID_PER_TERM = 20  # points of the first grid on which a polynomial is constrained
+N_EXCHANGES = 4  # times that its minima are added to the grid
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,21 @@ class Polynomial(SpectralKernel):
     Parameters
     ----------
     degree : int or "auto", default=3
-        "auto" stands for the degrees 0, 1, 2, 3, 5 and 8 stacked with held-out weights.
+        "auto" stacks the degrees 0, 1, 2, 3, 5 and 8 by held-out scores.
     constraint : {"eigenvalues", "interval"} or None, default="eigenvalues"
-        Where learning keeps ``g >= 0``: at every eigenvalue (the paper), on the whole interval (so that the
-        filter is valid on other graphs too), or nowhere.
+        Learning keeps ``g >= 0`` at every eigenvalue (the paper), on the whole interval (the filter is then valid on
+        other graphs too), or nowhere.
     laplacian : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
-        Which Laplacian.
+        Laplacian of the filter.
     scaled : bool, default=True
-        Whether it is divided by its largest eigenvalue.
+        Divide it by its largest eigenvalue.
     chebyshev : tuple of float, optional
         Coefficients of the series, lowest first, to start learning from; the constant filter 1 if not given.
         `Polynomial.from_coefficients` finds them from given ``beta``.
     upper : float, default=1.0
         Right end of the interval. Learning sets it from the spectrum.
     fixed : bool, default=False
-        Keep the coefficients, in the units of the signals, of a filter that was learnt elsewhere.
+        Keep the given coefficients, in the units of the signals, for example of a filter learnt on other data.
 
     Examples
     --------
@@ -165,17 +165,17 @@ class Polynomial(SpectralKernel):
         return self.nearest_positive(learnt_on)
 
     def nearest_positive(self, spectrum: Spectrum) -> Self:
-        """The polynomial of this degree that is nowhere negative, nearest in mean square over the frequencies.
+        """Return the nearest non-negative polynomial of this degree, in mean square over the frequencies.
 
         It is ``min ||R (c' - c)||`` over coefficients with ``design(t) c' >= 0`` on a grid, a least-distance problem,
-        which non-negative least squares solve (Lawson and Hanson, 1974, chapter 23). Points where the answer is
-        smallest join the grid, and a lift by rounding is left to the end.
+        which non-negative least squares solve (Lawson and Hanson, 1974, chapter 23). Minima of the solution are added
+        to the grid, and at last the filter is lifted by its rounding error.
         """
         peak = np.max(np.abs(self.response(self.extrema())))
         coefficients, n_terms = self._coefficients / peak, self._coefficients.size
         design = self.design(spectrum.eigenvalues)
         metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.graph.n_nodes)) @ design
-        # few frequencies do not determine a polynomial: then it moves as little as it can
+        # few frequencies do not determine a polynomial: its coefficients then change as little as possible
         root = np.linalg.cholesky(metric + SMALLEST_METRIC * np.eye(n_terms)).T
         points = self.upper * (1 - np.cos(np.linspace(0, np.pi, GRID_PER_TERM * n_terms))) / 2
         near, last = self.with_theta(coefficients), np.eye(n_terms + 1)[-1]
@@ -208,7 +208,7 @@ class Polynomial(SpectralKernel):
         return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
 
     def extrema(self) -> Array:
-        """Points of ``[0, upper]`` where the filter can be smallest or largest: its ends and stationary points."""
+        """Candidates for the extrema of the filter on ``[0, upper]``: the ends and stationary points."""
         ends = np.array([0.0, self.upper])
         if self._coefficients.size < 3:
             return ends
@@ -218,7 +218,7 @@ class Polynomial(SpectralKernel):
         return np.union1d(ends, np.clip(real, 0.0, self.upper))
 
     def rescaled(self) -> Self:
-        """The filter divided by its maximum over the interval, ``g / c``, as the paper compares filters."""
+        """Return the filter divided by its maximum over the interval, ``g / c``, as in the paper's comparisons."""
         peak = float(np.max(self.response(self.extrema())))
         if peak <= 0:
             raise ValueError(
@@ -242,7 +242,7 @@ class Polynomial(SpectralKernel):
 
 
 class PolynomialSearch(KernelSearch):
-    """Search space of coefficients: smooth filters that are not negative, degree by degree from a constant one."""
+    """Search space of coefficients: smooth non-negative filters, degree by degree from a constant one."""
 
     kernel: Polynomial
 
@@ -268,7 +268,7 @@ class PolynomialSearch(KernelSearch):
         return np.array(_padded(simpler.theta, self.kernel.theta.size))
 
     def guides(self) -> tuple[GraphKernel, ...]:
-        # without a constraint there are many more local maxima: a constrained one starts well
+        # without a constraint there are many more local maxima: the constrained maximum is a good start
         is_guided = self.kernel.constraint is None and not self.kernel.fixed
         return (dataclasses.replace(self.kernel, constraint="eigenvalues"),) if is_guided else ()
 
@@ -318,11 +318,11 @@ class PolynomialSearch(KernelSearch):
         return (Positivity(points, kernel.design(points), np.eye(1, kernel.theta.size)[0]),)
 
 
-@lru_cache(maxsize=32)  # learning asks for those of one spectrum at every step
+@lru_cache(maxsize=32)  # learning needs those of one spectrum at every step
 def _design(points: bytes, degree: int, upper: float) -> Array:
     return frozen(np.asarray(chebvander(2 * np.frombuffer(points) / upper - 1, degree), dtype=float))
 
 
 def _padded(coefficients: NDArray[Any], size: int) -> tuple[float, ...]:
-    """Coefficients with zeros for those of higher orders, which conversions leave out."""
+    """Coefficients padded with zeros at higher orders, which conversions omit."""
     return (*coefficients.tolist(), *[0.0] * (size - coefficients.size))

@@ -23,10 +23,10 @@ class Positivity:
     points: Array  # eigenvalues, ascending
     rows: Array  # the filter at the points is ``rows @ theta``, shape (n_points, n_parameters)
     constant: Array  # change of ``theta`` that raises the filter by one everywhere
-    first: int = 0  # place of the first of these parameters in the vector ``x`` of all that is learnt
+    first: int = 0  # position of these parameters in the vector ``x`` of all parameters
 
     def after(self, n_parameters: int) -> Positivity:
-        """Return the constraint on a vector in which further parameters stand before the present ones."""
+        """Return the constraint on a vector that begins with `n_parameters` further parameters."""
         return replace(self, first=self.first + n_parameters)
 
     def response(self, x: Array) -> Array:
@@ -58,9 +58,9 @@ class LogPrior(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelSearch:
-    """Search space of a kernel's parameters: all numbers, from the present ones, unless a kind of kernel overrides it.
+    """Search space of a kernel's parameters: unbounded, from the present values, unless overridden.
 
-    A kernel returns it by `GraphKernel.search`. Methods speak of the kernel at its present parameters `theta`.
+    A kernel returns it by `GraphKernel.search`. Methods refer to the kernel at its present parameters `theta`.
     """
 
     kernel: GraphKernel
@@ -76,19 +76,19 @@ class KernelSearch:
         return False
 
     def members(self) -> tuple[GraphKernel, ...]:
-        """Kernels to stack that this one stands for: itself, unless it leaves something open."""
+        """Kernels to stack: the kernel itself, or one per candidate degree."""
         return (self.kernel,)
 
     def path(self) -> tuple[GraphKernel, ...]:
-        """Forms of growing complexity to learn one after the other, each from the last; ends with this one."""
+        """Kernels of growing complexity, each learnt from the one before; the last is this kernel."""
         return (self.kernel,)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        """`theta` with which this form is the same function as the one before it on the `path`."""
-        return simpler.theta  # of this very form, as it was learnt beside another that has grown
+        """`theta` with which this kernel is the same function as the one before it on the `path`."""
+        return simpler.theta
 
     def guides(self) -> tuple[GraphKernel, ...]:
-        """Forms of the same size whose solutions are worth starting from too."""
+        """Kernels of the same size whose solutions are further starts."""
         return ()
 
     def with_powers(self, coefficients: Array) -> GraphKernel | None:
@@ -96,7 +96,7 @@ class KernelSearch:
         return None
 
     def given_starts(self) -> tuple[Array, ...]:
-        """Values of `theta` that the user gave, to start from at the end of a `path` too."""
+        """Values of `theta` given by the user, as further starts at the end of a `path`."""
         return ()
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:

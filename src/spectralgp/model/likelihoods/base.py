@@ -21,7 +21,7 @@ Ranges = dict[str, tuple[float, float, float]]
 
 
 class AuxiliaryData(TypedDict, total=False):
-    """Arguments beside the values of signals, as `GraphGPRegressor.fit` documents them."""
+    """Further arguments that describe observations, as `GraphGPRegressor.fit` documents them."""
 
     exposure: Any
     trials: Any
@@ -48,7 +48,7 @@ def expectation(function: Callable[[Array], Array], mean: Array, variance: Array
 
 @dataclass(frozen=True)
 class ValueCondition:
-    """Condition that observed values must meet, with the words of the error where they do not."""
+    """Condition on observed values, with the text of the error if they violate it."""
 
     holds: Callable[[Array, Array], Mask]  # of values and their exposures or trials, entry by entry
     argument: str  # named by the error
@@ -60,13 +60,13 @@ class ValueCondition:
 class Likelihood(ABC):
     """Likelihood of observed values: ``p(y | f)`` of an entry, given the latent signal ``f`` there.
 
-    Each value has a number `beside` it: an exposure, a number of trials, or one. A subclass defines the abstract
+    Each value comes with a number, `beside`: an exposure, a number of trials, or one. A subclass defines the abstract
     members, for arrays of any shape; expectations follow by quadrature. A field that is None is a positive parameter
     to be learnt; `parameters` names them.
     """
 
     name: ClassVar[str]
-    beside: ClassVar[str | None] = None  # the argument of `fit` with the numbers beside values
+    beside: ClassVar[str | None] = None  # the argument of `fit` with the numbers that accompany values
     is_discrete: ClassVar[bool] = False  # whether values are whole numbers
     is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
     parameters: ClassVar[Ranges] = {}
@@ -105,7 +105,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def rough_latent(self, values: Array, beside: Array) -> Array:
-        """Latent signal under which values are likely, roughly: for the scale of the latent signals."""
+        """Rough estimate of the latent signal from values, for the scale of the latent signals."""
 
     @property
     def first_variance(self) -> float:
@@ -113,7 +113,7 @@ class Likelihood(ABC):
         return 1.0
 
     def conditions(self) -> Iterator[ValueCondition]:
-        """Conditions on values and the numbers beside them."""
+        """Conditions on values and their exposures or trials."""
         yield from ()
 
     def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
@@ -126,11 +126,11 @@ class Likelihood(ABC):
         return logs, slopes, curvatures
 
     def mean(self, mean: Array, variance: Array, beside: Array) -> Array:
-        """Mean of values where ``f ~ N(mean, variance)``."""
+        """Mean of values over ``f ~ N(mean, variance)``."""
         return expectation(lambda latent: self.mean_at(latent, beside), mean, variance)
 
     def variance(self, mean: Array, variance: Array, beside: Array, include_noise: bool = True) -> Array:
-        """Variance of values, or without noise that of their mean given ``f``, where ``f ~ N(mean, variance)``."""
+        """Variance of values, or without noise that of their mean given ``f``, over ``f ~ N(mean, variance)``."""
         centre = self.mean(mean, variance, beside)
         total = expectation(lambda latent: np.square(self.mean_at(latent, beside) - centre), mean, variance)
         if include_noise:

@@ -17,7 +17,7 @@ from spectralgp.model.likelihoods.base import Likelihood, Ranges, Terms, ValueCo
 
 LARGEST_LOG = 600.0  # whose exponential is still a number
 LARGEST_EXPOSURE = 1e100  # and one over the smallest: rates are products with exponentials, which stay numbers
-ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
+ROBUST = 1.4826  # standard deviation of a normal variable over the median of its absolute value
 
 
 def _exp(log: Array) -> Array:
@@ -324,7 +324,7 @@ class Binomial(_Successes):
         yield ValueCondition(
             lambda _, beside: (beside >= 1) & (beside == np.floor(beside)),
             "trials",
-            "be whole numbers from 1 on where something was observed",
+            "be whole numbers from 1 on where Y is observed",
             "Leave out entries without trials: NaN in Y.",
         )
         yield COUNTS

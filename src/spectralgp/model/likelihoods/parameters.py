@@ -14,8 +14,8 @@ from spectralgp._basics.checks import Array, check_derivative
 from spectralgp.model.likelihoods.base import Likelihood
 
 L = TypeVar("L", bound=Likelihood)
-PARAMETER_TOLERANCE = 1e-4  # of the logarithm of a parameter that is learnt
-PARAMETER_STEP = 1.0  # of that logarithm, at most, from sites that will change with it
+PARAMETER_TOLERANCE = 1e-4  # of the logarithm of a learnt parameter
+PARAMETER_STEP = 1.0  # largest step of that logarithm, since sites change with it
 DIFFERENCE = 1e-2  # of that logarithm, for slopes and curvatures
 N_CHECKED = 5  # values at which the derivatives of a user's likelihood are compared with differences
 
@@ -26,7 +26,7 @@ def open_parameters(likelihood: Likelihood) -> tuple[str, ...]:
 
 
 def with_first_values(likelihood: L, unit: float = 1.0) -> L:
-    """Likelihood with first values for what is learnt; `unit` is a standard deviation of latent signals."""
+    """Likelihood with first values of open parameters; `unit` is a standard deviation of latent signals."""
     names = open_parameters(likelihood)
     return replace(
         likelihood, **{name: likelihood.parameters[name][1] * _unit(likelihood, name, unit) for name in names}
@@ -103,14 +103,14 @@ def parameter_slopes(
 
 
 def rough_level(likelihood: Likelihood, values: Array, beside: Array) -> float:
-    """Latent level under which all values together are likely, roughly: the centre of an intercept's prior."""
+    """Rough estimate of a common latent level from all values: the prior mean of an intercept."""
     if likelihood.is_discrete:  # single counts say little
         values, beside = np.sum(values, keepdims=True), np.sum(beside, keepdims=True)
     return float(np.mean(likelihood.rough_latent(values, beside)))
 
 
 def check_derivatives(likelihood: Likelihood, values: Array, beside: Array) -> None:
-    """Refuse a user's class whose `at` does not return derivatives, by differences at a few values."""
+    """Refuse a user's class whose `at` contradicts finite differences at a few values."""
     if type(likelihood).__module__.startswith("spectralgp."):
         return
     values, beside, name = values[:N_CHECKED], beside[:N_CHECKED], f"{type(likelihood).__name__}.at must return"

@@ -136,7 +136,7 @@ class SpectralData(ABC):
     @property
     @abstractmethod
     def carried_energies(self) -> tuple[Array, Array]:
-        """Energies of the autoregressive inputs in the lower half of the rows, and their products with the upper half."""
+        """Energies of the autoregressive inputs, the lower half of the rows, and their products with the upper half."""
 
     @abstractmethod
     def without_carried(self, response: Array) -> SpectralData:
