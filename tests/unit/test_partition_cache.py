@@ -24,43 +24,28 @@ def keys(tmp_path):
     ]
 
 
-@pytest.fixture
-def opened(monkeypatch, keys):
-    """Keys that were read from the folder, with room for two and a half of four."""
-    largest = max(local._opened(key).n_bytes for key in keys("combinatorial"))
-    plain, found = local._opened, []
-    monkeypatch.setattr(local, "_cache", {})
-    monkeypatch.setattr(local, "_memory_limit", lambda: 2.5 * largest)
-    monkeypatch.setattr(local, "_opened", lambda key: (found.append(key), plain(key))[1])
-    return found
+def read(keys, known):
+    """Numbers of those that are read from the folder when taken in turn, with room for two and a half of four."""
+    largest = max(local.laplacian(key, limit=0).n_bytes for key in keys)
+    found = {key: local.laplacian(key, limit=2.5 * largest) for key in keys}
+    new = [key.number for key in keys if found[key] is not known.get(key)]
+    known |= found
+    return new
 
 
-def test_partitions_taken_in_turn_are_not_all_read_again_in_every_round(keys, opened):
-    """Were the last used ones kept, each would be gone when its turn comes."""
-    turn = keys("combinatorial")
-    for _ in range(3):
-        for key in turn:
-            local.laplacian(key)
-    assert opened == [*turn, *turn[2:], *turn[2:]]
-
-
-def test_those_of_another_laplacian_make_room(keys, opened):
-    for key in keys("combinatorial"):
-        local.laplacian(key)
-    turn = keys("normalized")
-    opened.clear()
-    for _ in range(2):
-        for key in turn:
-            local.laplacian(key)
-    assert opened == [*turn, *turn[2:]]
+def test_partitions_taken_in_turn_are_not_all_read_again_in_every_round(keys):
+    """Were the last used ones kept, each would be gone when its turn comes; those of other Laplacians make room."""
+    known = {}
+    for kind in ("combinatorial", "normalized"):
+        assert [read(keys(kind), known) for _ in range(3)] == [[0, 1, 2, 3], [2, 3], [2, 3]]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1000, 200.0), (None, np.inf), (0, np.inf)])
 def test_a_fifth_of_the_memory_of_a_worker_is_for_open_partitions(monkeypatch, limit, expected):
-    assert local._memory_limit() == np.inf  # in no worker
+    assert local.cache_limit() == np.inf  # in no worker
     worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit))
-    monkeypatch.setattr(local, "import_module", lambda name: SimpleNamespace(get_worker=lambda: worker))
-    assert local._memory_limit() == expected
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    assert local.cache_limit() == expected
 
 
 def test_states_and_messages_say_how_large_they_are(keys):
@@ -70,7 +55,7 @@ def test_states_and_messages_say_how_large_they_are(keys):
     assert local.Message(message.values, np.arange(3, dtype=np.int32)).__sizeof__() == 8 * 30 + 12
     state = local.RecurrenceState([np.zeros((7, 5)), np.zeros((7, 5))], {"columns": np.zeros(11)}, [1.0], message)
     assert state.__sizeof__() == 8 * (70 + 11 + 30)
-    opened = local._opened(keys("combinatorial")[0])
+    opened = local.laplacian(keys("combinatorial")[0])
     assert opened.n_bytes == sum(one.nbytes for one in opened.matrix) + 8 * opened.n_own
 
 

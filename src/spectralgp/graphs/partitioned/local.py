@@ -164,8 +164,8 @@ _cache: dict[TaskKey, LocalLaplacian] = {}
 _cache_lock = Lock()
 
 
-def laplacian(key: TaskKey) -> LocalLaplacian:
-    """The rows of a partition, from memory or from its folder; a share of the memory of a worker is kept for them.
+def laplacian(key: TaskKey, limit: float | None = None) -> LocalLaplacian:
+    """Rows of a partition, from memory or from its folder; at most `limit` bytes stay open, by default `cache_limit()`.
 
     A pass takes partitions in turn, and needs the one used last latest: without room a new one is not kept. Only those
     of other graphs and forms, from passes before, make room for it.
@@ -176,7 +176,7 @@ def laplacian(key: TaskKey) -> LocalLaplacian:
     opened = _opened(key)
     with _cache_lock:
         _cache[key] = opened
-        limit, total = _memory_limit(), sum(one.n_bytes for one in _cache.values())
+        limit, total = cache_limit() if limit is None else limit, sum(one.n_bytes for one in _cache.values())
         others = [one for one in _cache if replace(one, number=key.number) != key]
         for one in (*others, key):
             if total <= limit:
@@ -185,7 +185,7 @@ def laplacian(key: TaskKey) -> LocalLaplacian:
     return opened
 
 
-def _memory_limit() -> float:
+def cache_limit() -> float:
     """Bytes for opened partitions: a share of a worker's memory, or any number where it has no limit."""
     try:
         limit = import_module("distributed").get_worker().memory_manager.memory_limit
