@@ -9,6 +9,7 @@ Differences are relative to the largest number of an array. Draws are not compar
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 import warnings
@@ -45,6 +46,9 @@ from spectralgp import (
 from spectralgp._basics.arrays import on_host
 from spectralgp.datasets import load_air_quality, load_fertility, load_homicides, load_sids, load_us_income
 from spectralgp.graphs.operators import largest_eigenvalue, tighten
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from reproduction import Lagrangian
 
 TOLERANCE = 1e-8
 Answers = dict[str, Any]
@@ -169,7 +173,7 @@ def problems() -> Iterator[tuple[str, Callable[[], Answers]]]:
         yield f"residual, {name}", partial(regression, small, inputs, signals, kernels[name])
         yield f"few signals, {name}", partial(regression, small, inputs[:9], signals[:9], kernels[name])
     yield "no prior", partial(regression, small, inputs, signals, Polynomial(3), prior=None)
-    yield "lagrangian", partial(regression, small, inputs, signals, Polynomial(2), solver="lagrangian", **PAPER)
+    yield "lagrangian", partial(regression, small, inputs, signals, Polynomial(2), solver=Lagrangian(), **PAPER)
     yield "no inputs", partial(regression, small, None, signals, Polynomial(2))
     yield "uncentred", partial(regression, small, inputs, signals, Polynomial(2), center=None)
     yield "one scale", partial(regression, small, inputs, signals, Polynomial(2), center="global", scale="global")

@@ -24,7 +24,7 @@ SECTIONS = {
     "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
     "Graph kernels": ("spectralgp", kinds_of(spectralgp.GraphKernel)),
     "Likelihoods": ("spectralgp", kinds_of(spectralgp.Likelihood)),
-    "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),
+    "Solvers": ("spectralgp", ["Sqp", "Stacking"]),
     "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
     "Plots": ("spectralgp.show.plots", [name for name in spectralgp.show.plots.__all__ if name.startswith("plot")]),
     "Scores": ("spectralgp.scores", list(spectralgp.scores.__all__)),

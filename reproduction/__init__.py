@@ -1,5 +1,6 @@
 """The paper's experiments: described as data, run by one runner, and shown beside the paper's own figures."""
 
+from reproduction.algorithm_1 import Lagrangian, Limits
 from reproduction.experiments import (
     EXPERIMENTS,
     FilterStudy,
@@ -18,6 +19,8 @@ __all__ = [
     "EXPERIMENTS",
     "FilterStudy",
     "GraphStudy",
+    "Lagrangian",
+    "Limits",
     "Model",
     "Outcome",
     "PredictionStudy",

@@ -9,6 +9,7 @@ from typing import Literal
 
 from numpy.polynomial import Polynomial as PowerSeries
 
+from reproduction.algorithm_1 import Lagrangian
 from reproduction.released_baselines import MENDED_WALK
 from spectralgp import (
     Cosine,
@@ -16,7 +17,6 @@ from spectralgp import (
     GlobalFilter,
     GraphKernel,
     Identity,
-    Lagrangian,
     LocalAverage,
     Matern,
     Polynomial,

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
+from reproduction.algorithm_1 import Lagrangian
 from reproduction.experiments import (
     AUTHORS_MULTIPLIERS,
     BY_ALGORITHM_1,
@@ -32,7 +33,7 @@ from reproduction.experiments import (
 from reproduction.problems import AS_RELEASED, Folder, Problem, paper_graph, problem
 from reproduction.released import run_released
 from reproduction.released_baselines import run_baseline
-from spectralgp import Graph, GraphGPRegressor, Lagrangian, Polynomial, Sqp, Stacking, decompose
+from spectralgp import Graph, GraphGPRegressor, Polynomial, Sqp, Stacking, decompose
 from spectralgp.datasets import (
     FilteredSignals,
     barabasi_albert_graph,

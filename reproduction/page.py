@@ -24,9 +24,9 @@ HEAD = """\
 
 The experiments of Zhi, Ng and Dong, *Gaussian Processes on Graphs via Spectral Kernel Learning* (2020; IEEE TSIPN
 2023), run again with this library. Filters are learnt *jointly*, by our solver `Sqp`, which learns all hyperparameters
-together, and by the paper's *Algorithm 1*, with our safeguards and first multipliers of 0.01 (`Lagrangian`). Both
-maximise the plain likelihood. Scores are in nats, and higher is better. Appendices: [A, synthetic
-signals](reproduction-synthetic.md), [B, real data](reproduction-data.md), [C, Algorithm
+together, and by the paper's *Algorithm 1*, with our safeguards and first multipliers of 0.01 (`Lagrangian`, a solver in
+`reproduction/algorithm_1.py`). Both maximise the plain likelihood. Scores are in nats, and higher is better.
+Appendices: [A, synthetic signals](reproduction-synthetic.md), [B, real data](reproduction-data.md), [C, Algorithm
 1](reproduction-algorithm.md)."""
 
 CLAIMS = """\

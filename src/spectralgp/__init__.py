@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # "as" says that a name is public
     from spectralgp.graphs import Graph as Graph
     from spectralgp.graphs import as_graph as as_graph
     from spectralgp.graphs.partitioned import PartitionedGraph as PartitionedGraph
-    from spectralgp.learning import Lagrangian as Lagrangian
     from spectralgp.learning import Sqp as Sqp
     from spectralgp.learning import Stacking as Stacking
     from spectralgp.learning import Task as Task
@@ -83,7 +82,7 @@ _HOMES = {  # packages by the public names that are imported from them
         "SpectralKernel",
         "WithResidual",
     ),
-    "learning": ("Lagrangian", "Sqp", "Stacking", "Task", "learn"),
+    "learning": ("Sqp", "Stacking", "Task", "learn"),
     "model.likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
     "graphs.partitioned": ("PartitionedGraph",),
     "model.signals": ("Signals", "read_signals"),

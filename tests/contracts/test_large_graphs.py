@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import KERNELS, LARGE_CASES, LARGE_FILTERS, LargeCase
 from spectralgp.graphs import Graph
-from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
+from spectralgp.learning import Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.model.kernels import (
@@ -197,25 +197,6 @@ def test_a_fit_that_runs_out_of_moments_says_so():
     assert not fit.converged
     assert fit.outcome is Outcome.TOO_FEW_MOMENTS
     assert "Raise max_moments" in fit.message
-
-
-def test_the_papers_algorithm_states_its_truncation_error():
-    case = LARGE_CASES["notch, 1%"]
-    task = task_of(case, Chebyshev(n_moments=9, max_moments=17, n_probes="exact"))
-    fit = learn(task, Polynomial(2), solver=Lagrangian(Limits.from_iterations(20)))
-    assert fit.truncation_error > 1e-5 * case.signals.size
-    assert fit.outcome is Outcome.TOO_FEW_MOMENTS
-
-
-@pytest.mark.slow
-def test_the_papers_algorithm_adds_moments_for_what_it_freezes():
-    """With few of them the ascent gains millions of nats that are not there; after it, the error is small again."""
-    case, solver = LARGE_CASES["notch, 1%"], Lagrangian(Limits.from_iterations(60))
-    task = task_of(case, Chebyshev(n_moments=9, n_probes="exact"))
-    fit, exact = (learn(one, Polynomial(2, "interval"), solver=solver) for one in (task, task_of(case)))
-    assert fit.model.spectrum.eigenvalues.size > 17
-    assert fit.truncation_error <= 1e-5 * case.signals.size
-    assert abs(fit.log_likelihood - exact.log_likelihood) < 0.01
 
 
 # Fits

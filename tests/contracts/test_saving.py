@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ from spectralgp import (
     GraphGPClassifier,
     GraphGPRegressor,
     Identity,
-    Lagrangian,
     Polynomial,
     Response,
     Sqp,
@@ -44,7 +44,6 @@ from spectralgp import (
 )
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
 from spectralgp.files.migrations import _bounds_of
-from spectralgp.learning import Limits
 from spectralgp.model.fields import shrinkage
 from spectralgp.model.kernels import InputRecipe
 from strategies import graphs
@@ -349,7 +348,7 @@ def test_a_model_on_another_graph_survives():
 def test_a_loaded_model_can_be_saved_fitted_and_cloned():
     model = fit(
         graph_kernel=Stacking([Polynomial(1), Identity()], n_jobs=1),
-        solver=Lagrangian(Limits(30, 20, 10)),
+        solver=Sqp(30),
         verbose=0,
     )
     again = round_trip(round_trip(model))
@@ -462,6 +461,7 @@ def test_dates_of_inputs_are_kept(tmp_path):
 LATER_LAWS = {"one-law": (0.2, 0.03), "uncertain-effects": (0.05, 0.12)}
 
 
+@pytest.mark.filterwarnings("ignore:the model was fitted by the paper's Algorithm 1")
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.sgp")), ids=lambda path: path.name)
 def test_files_of_every_version_are_read(path):
     """Files of a version are never written again: what they predicted then, they predict now.
@@ -487,6 +487,19 @@ def test_files_of_every_version_are_read(path):
     mean, std = predicted(model, expected)
     assert relative_error(np.asarray(mean), expected["mean"]) < OTHER_MACHINE
     assert relative_error(np.asarray(std), expected["std"]) < OTHER_MACHINE
+
+
+def test_a_solver_that_is_no_longer_here_is_replaced_with_a_warning(tmp_path):
+    """It is needed by a later fit only; what the model learnt by it is kept."""
+    with pytest.warns(
+        UserWarning, match=r"fit\(\) learns by solver='sqp'.*from reproduction import Lagrangian"
+    ) as told:
+        model = spectralgp.load(DATA / "version8-algorithm-1.sgp")
+    assert told[0].filename == __file__
+    assert model.solver == "sqp"
+    assert "the filter falls to" in model.fits_[0].message
+    model.save(tmp_path / "again.sgp")
+    assert spectralgp.load(tmp_path / "again.sgp").solver == "sqp"
 
 
 def test_counts_of_version_6_differ_by_the_uncertainty_of_their_effects():
@@ -546,8 +559,8 @@ def test_counts_averaged_over_hyperparameters_survive():
         assert same(ask(again), ask(model))
 
 
-@pytest.mark.parametrize(("solver", "expected"), [("sqp", Sqp(50)), ("lagrangian", Lagrangian(Limits(300, 100, 50)))])
-def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp_path, solver, expected):
+@pytest.mark.parametrize("solver", ["sqp", "lagrangian"])
+def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp_path, solver):
     old = DATA / "version1-chebyshev.sgp"
     with safe_open(old, framework="numpy") as opened:
         metadata = opened.metadata()
@@ -563,8 +576,10 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
     save_file(arrays, tmp_path / "old.sgp", metadata=metadata)
     assert metadata["format_version"] == "1"
 
-    model, unchanged = spectralgp.load(tmp_path / "old.sgp"), spectralgp.load(old)
-    assert model.solver == expected
+    unchanged = spectralgp.load(old)
+    with pytest.warns(UserWarning, match="Algorithm 1") if solver == "lagrangian" else nullcontext():
+        model = spectralgp.load(tmp_path / "old.sgp")
+    assert model.solver == Sqp(50)
     assert model.graph_kernel == Stacking(Polynomial(2), n_folds=3, n_draws=4, n_jobs=2)
     assert model.spectrum == dataclasses.replace(unchanged.spectrum, device="cpu")
     task = model.learnt_.candidates[0].task

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from protocols import traffic, weather
 from recovery import BARS, FILTERS, recovery_error
 from scipy.optimize import minimize, minimize_scalar
 from settings import PAPER, paper_kernel
-from sklearn.exceptions import ConvergenceWarning
 
 import oracle
 from spectralgp import GraphGPRegressor, Sqp, decompose
-from spectralgp.learning import Lagrangian, Limits, Outcome
 from spectralgp.model.kernels import (
     Cosine,
     Diffusion,
@@ -25,7 +21,7 @@ from spectralgp.model.kernels import (
     RandomWalk,
     RegularizedLaplacian,
 )
-from tolerances import CONVERGED, PUBLISHED, PUBLISHED_EVIDENCE, SAME_EVIDENCE
+from tolerances import PUBLISHED, PUBLISHED_EVIDENCE, SAME_EVIDENCE
 
 pytestmark = pytest.mark.slow  # a hundred fits to numbers that were published
 
@@ -125,66 +121,6 @@ def test_a_score_by_dense_algebra(splits):
     noisy = variance + model.noise_variance_ * np.eye(len(variance))
     expected = oracle.log_density(split.test_signals[:6].ravel(), mean, noisy) / 6
     assert split.scores(model.log_predictive_density)[0] == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(("name", "degree"), CONTINUATION)
-def test_algorithm_1_ends_valid_and_converged_or_says_why(splits, name, degree):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = plain_fit(splits[name], Polynomial(degree), solver="lagrangian")
-    (fit,) = model.fits_
-    assert model.response().min() >= 0
-    assert fit.log_likelihood <= CONTINUATION[name, degree][0] + PUBLISHED_EVIDENCE
-    if fit.converged:
-        assert fit.certificate.residual <= CONVERGED
-    else:
-        assert fit.message.startswith(("the dual problem diverged: ", "the dual problem stopped after "))
-
-
-# maxima that the ascent of earlier versions found on its way to Algorithm 1, where it ended in time
-ASCENTS = {
-    ("weather 15", 1): -244.704,
-    ("weather 15", 2): -194.265,
-    ("weather 15", 3): -176.888,
-    ("weather 30", 1): -366.027,
-    ("weather 30", 2): -225.864,
-    ("weather 30", 3): -200.189,
-    ("traffic 10", 1): -743.329,
-    ("traffic 10", 2): -731.869,
-    ("traffic 10", 3): -585.102,
-    ("traffic 20", 1): -1469.579,
-    ("traffic 20", 2): -1469.287,
-    ("traffic 20", 3): -1449.812,
-}
-
-
-@pytest.mark.parametrize(("name", "degree"), ASCENTS)
-def test_the_unconstrained_ascent_ends_within_its_steps(splits, name, degree):
-    """Rates found once only took more than 3000 steps on traffic 10, degree 3, and on weather 15, degree 2."""
-    model = plain_fit(splits[name], Polynomial(degree, None), solver="lagrangian")
-    (fit,) = model.fits_
-    assert fit.converged, fit.message
-    assert fit.log_likelihood == pytest.approx(ASCENTS[name, degree], abs=2e-3)
-
-
-def test_an_ascent_that_stops_early_on_traffic_10_is_told(splits):
-    """At a tenth of the steps the noise is frozen where it is no optimum; that was reported as converged."""
-    with pytest.warns(ConvergenceWarning, match="the unconstrained ascent stopped after 300 steps, so the input"):
-        model = plain_fit(splits["traffic 10"], Polynomial(3), solver=Lagrangian(Limits(ascent=300)))
-    (fit,) = model.fits_
-    assert fit.outcome is not Outcome.CONVERGED
-
-
-def test_algorithm_1_diverges_on_traffic_10_and_says_so(splits):
-    split = splits["traffic 10"]
-    with pytest.warns(
-        ConvergenceWarning, match=r"the fit of Polynomial\(1\) did not converge: the dual problem diverged: within 200"
-    ):
-        model = plain_fit(split, Polynomial(1), solver="lagrangian")
-    (fit,) = model.fits_
-    assert not fit.converged
-    assert fit.message.startswith("the dual problem diverged")
-    assert fit.certificate.residual > CONVERGED
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -422,7 +422,7 @@ SEAMS = (
 )
 SETTINGS = {"settings", "spectrum"}  # of which None is no kind
 # words by which users ask for kinds, and the names that such a word may stand under
-WORDS = {"precomputed", "exact", "chebyshev", "sqp", "lagrangian"}
+WORDS = {"precomputed", "exact", "chebyshev", "sqp"}
 WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver"}
 
 # doors, which make objects of what a user gives

@@ -6,7 +6,6 @@ import copy
 import pickle
 import re
 import sys
-import warnings
 
 import networkx as nx
 import numpy as np
@@ -19,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
-from spectralgp import GraphGPRegressor, Lagrangian, Sqp, Stacking
+from spectralgp import GraphGPRegressor, Sqp, Stacking
 from spectralgp.graphs import Graph
-from spectralgp.learning import Limits
+from spectralgp.learning import Solver
 from spectralgp.model.fields import Mixture
 from spectralgp.model.kernels import (
     Cosine,
@@ -586,7 +585,7 @@ BAD_SETTINGS = [
     ({"prior": "strong"}, ValueError, "prior must be one of 'weak'; got 'strong'"),
     ({"center": "row"}, ValueError, "center must be one of 'auto', 'global', 'node'; got 'row'"),
     ({"scale": "row"}, ValueError, "scale must be one of 'auto', 'global', 'node'; got 'row'"),
-    ({"solver": "adam"}, ValueError, "solver must be one of 'sqp', 'lagrangian'; got 'adam'"),
+    ({"solver": "adam"}, ValueError, "solver must be one of 'sqp'; got 'adam'"),
     ({"graph_kernel": 5}, TypeError, "graph_kernel must .*, a list of them, or a Stacking of them; got 5"),
     ({"input_kernel": "rbf"}, TypeError, "kernel must be a scikit-learn kernel such as RBF.*; got 'rbf'"),
     ({"input_kernel": RBF}, TypeError, "pass an instance, not the class"),
@@ -824,25 +823,22 @@ def test_non_convergence_is_a_warning_and_a_verdict():
     assert np.all(np.isfinite(model.predict(NEW)))
 
 
-def test_an_iteration_limit_binds_the_other_solver_too():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        few, many = (
-            regressor(Polynomial(2), solver=Lagrangian(limits), noise_variance=1.0).fit(X, Y)
-            for limits in (Limits.from_iterations(1), Limits())
-        )
-    assert few.fits_[0].n_evaluations < many.fits_[0].n_evaluations
+class CoarseSolver(Solver):
+    """A solver that is not of the package: it learns plain models, roughly, as scikit-learn's estimators are cloned."""
+
+    plain_models_only = True
+
+    def fit(self, task, kernels, warm_starts=None):
+        return [found for kernel in kernels for found in Sqp().coarse().fit(task, [kernel])]
 
 
-def test_lagrangian_through_the_estimator():
-    model = regressor(Polynomial(3), solver="lagrangian", prior=None).fit(X, Y)
-    assert model.fits_[0].converged
-    assert [stage.name for stage in model.fits_[0].stages][-1] == "dual problem"
-    assert model.response().min() >= 0
-    dense = node_covariance(model.graph_kernel_[0])
-    length = model.input_kernel_[0].length_scale
-    expected = oracle.log_likelihood(Y - Y.mean(), oracle.rbf(X, X, length), dense, model.noise_variance_)
-    assert model.log_marginal_likelihood_ == pytest.approx(expected)
+@pytest.mark.parametrize("graph_kernel", [None, Polynomial(2), [Polynomial(1), Diffusion()]])
+def test_a_solver_of_the_user_learns(graph_kernel):
+    model = regressor(graph_kernel, solver=CoarseSolver()).fit(X, Y)
+    assert all(fit.converged for fit in model.fits_)
+    assert np.all(np.isfinite(model.predict(NEW)))
+    with pytest.raises(ValueError, match=r"residual must be None or 'auto' with solver=CoarseSolver\(\.\.\.\)"):
+        model.set_params(residual=Polynomial(1)).fit(X, Y)
 
 
 # Life as a Python object

@@ -389,7 +389,7 @@ def labels_of(*tables: Any) -> Any:
 def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Setting:
     """Data and decisions, with those that are left open decided."""
     graph, kernel, settings = training.graph, training.input_kernel, training.spectrum
-    is_papers = estimator.residual is None or solver.only_papers_model
+    is_papers = estimator.residual is None or solver.plain_models_only
     is_small = settings.has_node_covariances and graph.n_nodes <= MOST_SHRUNK and training.values.shape[0] > 2
     center, scales = estimator.center, [estimator.scale]
     if center == "auto":
@@ -476,10 +476,10 @@ def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[
     if isinstance(residual, GraphKernel):
         if not isinstance(residual, SpectralKernel):
             raise TypeError(f"residual must be a function on the spectrum, such as Polynomial(2); got {residual!r}.")
-        if solver.only_papers_model:
+        if solver.plain_models_only:
             raise ValueError(
-                f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
-                f"model; got {residual!r}. Use solver='sqp'."
+                f"residual must be None or 'auto' with solver={type(solver).__name__}(...), which learns models "
+                f"without a residual; got {residual!r}. Use solver='sqp'."
             )
     elif residual not in (None, "auto"):
         raise ValueError(

@@ -105,9 +105,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Divide by the standard deviation of the centred `Y` while learning, or each node by its own, shrunk towards the
         common one as far as all of them ask for it. "auto" tries both where it can: the likelihood decides for a
         `graph_kernel` that is given, half a nat being the price of a node's own scale, and folds otherwise.
-    solver : {"sqp", "lagrangian"} or Solver, default="sqp"
-        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; as an object, `Sqp`
-        or `Lagrangian`, with limits of its own. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
+    solver : "sqp" or Solver, default="sqp"
+        Joint constrained optimisation with continuation in the degree; `Sqp` has its limits, and
+        ``Sqp(n_restarts=40)`` looks for higher maxima from random starts. A `Solver` of your own has one method, `fit`.
     spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, with stated errors, for graphs
         of up to millions of nodes. "auto" is exact up to 5,000 nodes; 2,000 if more than 2,500 values are missing, the
@@ -192,7 +192,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         carry: Any = "auto",
         center: Literal["auto", "global", "node"] | None = "auto",
         scale: Literal["auto", "global", "node"] | None = "auto",
-        solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
+        solver: Literal["sqp"] | Solver = "sqp",
         spectrum: Literal["auto", "exact", "chebyshev"] | SpectrumSettings = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -349,7 +349,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
         is_open = training.stacking.kernels is None and isinstance(self.residual, str)
-        is_choice = is_open and not solver.only_papers_model
+        is_choice = is_open and not solver.plain_models_only
         # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
         is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
         if is_alone:

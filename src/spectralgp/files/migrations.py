@@ -5,6 +5,7 @@ The JSON is not checked yet: what is not as a file of that version has it is lef
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from spectralgp.files.container import FORMAT_VERSION
 from spectralgp.files.models import ModelReader, ModelWriter
 from spectralgp.files.nouns import FOUND, SIGNALS
 from spectralgp.files.schema import SHARED, record
-from spectralgp.learning import as_solver
+from spectralgp.learning import Sqp
 from spectralgp.learning.objective import NOISE_CEILING
 
 Json = Any
@@ -58,11 +59,12 @@ ADDED: dict[str, Json] = {
 
 def migrated(state: Json, arrays: Arrays, version: int) -> Json:
     """JSON of a file of a version as today's has it; it and the arrays are changed in place."""
-    if version < FORMAT_VERSION and isinstance(state, dict):
-        state.setdefault("kind", "regressor")  # the only one at first
-        for place, fields in ADDED.items():
-            for part in at({str(state["kind"]): state}, place):
-                part |= fields | part
+    if isinstance(state, dict):
+        if version < FORMAT_VERSION:
+            state.setdefault("kind", "regressor")  # the only one at first
+            for place, fields in ADDED.items():
+                for part in at({str(state["kind"]): state}, place):
+                    part |= fields | part
         for last, migrate in MIGRATIONS:
             if version <= last:
                 migrate(state, arrays)
@@ -83,6 +85,19 @@ def at(part: Json, place: str) -> Iterator[dict[str, Json]]:
 
 def _get(part: Json, name: str) -> Json:
     return part.get(name) if isinstance(part, dict) else None
+
+
+def _replace_solver(state: Json, _: Arrays) -> None:
+    """Replace the paper's Algorithm 1, which the package had up to version 8, by the default solver."""
+    for found in at(state, "estimator.parameters"):
+        if found.get("solver") == "lagrangian" or _get(found.get("solver"), "type") == "Lagrangian":
+            found["solver"] = "sqp"
+            warnings.warn(
+                "the model was fitted by the paper's Algorithm 1, which is no longer in the package: it predicts as "
+                "before, and fit() learns by solver='sqp'. For Algorithm 1 set solver=Lagrangian(), after "
+                "`from reproduction import Lagrangian` in a clone of the repository.",
+                stacklevel=4,
+            )
 
 
 def _rename(state: Json, _: Arrays) -> None:
@@ -126,7 +141,7 @@ def _settle(state: Json, arrays: Arrays) -> None:
             found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")}
             is_named = found["solver"] is None or isinstance(found["solver"], str)
             if is_named and old["max_iterations"] not in (None, DEFAULT_ITERATIONS):
-                found["solver"] = ModelWriter().write(as_solver(found["solver"], old["max_iterations"]), "solver")
+                found["solver"] = ModelWriter().write(Sqp(old["max_iterations"]), "solver")
 
 
 def _share(state: Json, arrays: Arrays) -> None:
@@ -166,4 +181,4 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
-MIGRATIONS = ((3, _rename), (3, _settle), (7, _share))  # each with the last version that it is for
+MIGRATIONS = ((8, _replace_solver), (3, _rename), (3, _settle), (7, _share))  # each with the last version it is for

@@ -1,11 +1,28 @@
 """Learning hyperparameters: objective, solvers and what they return."""
 
+from spectralgp._basics.progress import step_done
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import as_solver, learn, learn_all
-from spectralgp.learning.fit import Certificate, Fit, Outcome, Solver, Stage
+from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.folds import Folds, FoldScores, Stacking
-from spectralgp.learning.lagrangian import Lagrangian, Limits
-from spectralgp.learning.objective import Task
-from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.objective import Objective, Task
+from spectralgp.learning.sqp import Sqp, grid_search
+
+__all__ = [  # public: for users, and for solvers of their own
+    "Certificate",
+    "Fit",
+    "Objective",
+    "Outcome",
+    "SearchResult",
+    "Solver",
+    "Sqp",
+    "Stacking",
+    "Stage",
+    "Task",
+    "grid_search",
+    "learn",
+    "lift_above_zero",
+    "step_done",
+]

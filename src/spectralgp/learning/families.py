@@ -9,14 +9,13 @@ from typing import Literal
 from spectralgp._basics.checks import as_option
 from spectralgp._basics.progress import Progress, telling
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel
 
-SolverLike = Solver | Literal["sqp", "lagrangian"] | None
+SolverLike = Solver | Literal["sqp"] | None
 
 
 def learn(task: Task, graph_kernel: GraphKernel, *, solver: SolverLike = None, progress: Progress | None = None) -> Fit:
@@ -28,8 +27,8 @@ def learn(task: Task, graph_kernel: GraphKernel, *, solver: SolverLike = None, p
         Graph, signals, inputs, input kernel and settings.
     graph_kernel : GraphKernel
         The form to learn; a polynomial needs a degree in numbers.
-    solver : Solver, "sqp" or "lagrangian", optional
-        `Sqp`, joint constrained optimisation, if not given; or `Lagrangian`, the paper's Algorithm 1.
+    solver : Solver or "sqp", optional
+        `Sqp`, joint constrained optimisation, unless given.
     progress : callable, optional
         Called with the name of each step as it ends.
 
@@ -90,10 +89,15 @@ def learn_near(
     return replace(fit, model=told_apart(task, fit.model))
 
 
-def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
-    """A solver by its name, with a limit on its iterations; a solver itself has its own."""
+def as_solver(solver: Solver | str | None) -> Solver:
+    """Solver of a name, `Sqp` unless given; solvers themselves are returned."""
     if isinstance(solver, Solver):
         return solver
-    if solver is None or as_option(solver, "solver", ("sqp", "lagrangian")) == "sqp":
-        return Sqp(max_iterations)
-    return Lagrangian(Limits.from_iterations(max_iterations))
+    if solver == "lagrangian":
+        raise ValueError(
+            "solver must be 'sqp' or a Solver; got 'lagrangian'. The paper's Algorithm 1 is in the folder "
+            "reproduction of the repository: pass solver=Lagrangian(), after `from reproduction import Lagrangian`."
+        )
+    if solver is not None:
+        as_option(solver, "solver", ("sqp",))
+    return Sqp()

@@ -42,7 +42,7 @@ REMEDIES = {
     Outcome.TOO_FEW_MOMENTS: "Raise max_moments in spectrum=Chebyshev(...)",
     Outcome.DIVERGED: "Use solver='sqp'",
     Outcome.STEP_LIMIT: "Raise max_iterations or the limits of the solver, or use solver='sqp'",
-    Outcome.NEGATIVE_FILTER: "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative",
+    Outcome.NEGATIVE_FILTER: "Use solver='sqp', which keeps the filter non-negative",
 }
 
 
@@ -108,7 +108,7 @@ class Fit(SearchReport):
     outcome, detail : Outcome, str
         How the solver ended, and what it says about that in numbers.
     stages : tuple of Stage
-        The solver's steps, in order: forms of the continuation and restarts, or stages of Algorithm 1.
+        The solver's steps, in order; those of `Sqp` are simpler filters on the way, and restarts.
     errors : Errors
         How wrong the likelihood may be on the spectrum it was computed on.
     method : str
@@ -180,9 +180,9 @@ class Fit(SearchReport):
 
 
 class Solver(ABC):
-    """A way to learn hyperparameters."""
+    """A way to learn hyperparameters; reproduction/algorithm_1.py, outside the package, is an example."""
 
-    only_papers_model: ClassVar[bool] = False  # without residuals, shrinkage or a choice of models
+    plain_models_only: ClassVar[bool] = False  # learns models without residuals or shrinkage, and no choice of models
     shares_paths: ClassVar[bool] = False  # learns kernels on one path together
     max_iterations: int = 500  # of a fit, from which the limit on completions of signals with holes is derived
     tolerance_nats: float | None = None  # that a fit may fall short of its maximum; None as far as rounding allows

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
+from reproduction.algorithm_1 import Lagrangian
 from reproduction.experiments import (
     BAND_PASS,
     BASELINES,
@@ -21,7 +22,7 @@ from reproduction.experiments import (
 from reproduction.jobs import PredictionJob, _score, jobs_of
 from reproduction.problems import Problem, problem
 from reproduction.results import mean_score
-from spectralgp import Graph, Identity, Lagrangian
+from spectralgp import Graph, Identity
 
 # continuation, plain maximum likelihood, on the released split: log marginal likelihoods and test scores; the others
 # are in tests/experiments/test_protocols.py

@@ -5,23 +5,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve, solve_triangular
 
-from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
-from spectralgp._basics.progress import step_done
-from spectralgp._basics.saved import Count, Positive
-from spectralgp.learning.fit import MAX_ACTIVE, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
-from spectralgp.learning.objective import Objective, Task
-from spectralgp.learning.sqp import Sqp, grid_search
-from spectralgp.model.fields import Evidence
-from spectralgp.model.kernels import GraphKernel
-from spectralgp.model.spectra import Spectrum
+from spectralgp import GraphKernel, Spectrum, Sqp, Task
+from spectralgp.learning import (
+    Certificate,
+    Fit,
+    Objective,
+    Outcome,
+    SearchResult,
+    Solver,
+    Stage,
+    grid_search,
+    lift_above_zero,
+    step_done,
+)
 
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 FIRST_MULTIPLIER = 1e-2
-RESIDUAL = 1e-3  # of the conditions of optimality, where a stage counts as converged
+MAX_ACTIVE = 1e-6  # response, relative to the filter's largest, at which a constraint counts as active
 MAX_VIOLATION = 1e-9  # how far below zero a filter may fall for its rounding, relative to its largest value
 
 RATES = 10.0 ** np.arange(2, -13, -1)
@@ -42,16 +49,12 @@ UNBOUNDED: Bounds = (-np.inf, np.inf)
 
 @dataclass(frozen=True)
 class Limits:
-    """Most iterations of each stage: ascent, dual steps, and descents within a dual step."""
+    """Largest numbers of iterations, of the ascent, of dual steps and of a descent within one, and the tolerance."""
 
-    ascent: Count = 3000
-    dual: Count = 1000
-    descent: Count = 500
-
-    @classmethod
-    def from_iterations(cls, max_iterations: int) -> Limits:
-        """Limits in proportion to one number; 500 gives the defaults."""
-        return cls(6 * max_iterations, 2 * max_iterations, max_iterations)
+    ascent: int = 3000
+    dual: int = 1000
+    descent: int = 500
+    residual: float = 1e-3  # of the conditions of optimality, at which a stage has converged
 
 
 @dataclass(frozen=True)
@@ -63,27 +66,27 @@ class Lagrangian(Solver):
     3. The dual problem in the coefficients, all else frozen: descent to convergence, then one ascent step in the
        logarithms of the multipliers, repeated.
 
-    Kernels that are not linear in their parameters have nothing to be constrained, and are left to `Sqp`.
+    Kernels that are not linear in their parameters have no constraint, and are learnt by `Sqp`.
 
     Parameters
     ----------
     limits : Limits, optional
-        Most iterations of each stage.
+        Largest number of iterations of each stage, and the tolerance.
     literal : bool, default=False
         Stage 3 as the paper prints it, without the safeguards listed below. It may diverge, or end with a filter that
-        is negative somewhere, which is returned as it is; the outcome says so.
+        is negative somewhere; the outcome says so, and the filter is not mended.
     multiplier : float or "random", default=0.01
-        First value of every multiplier; or, if random, their logarithms are normal about that of 0.01, with a standard
+        First value of every multiplier; if random, their logarithms are normal about that of 0.01, with a standard
         deviation of one. The paper names no value. With `literal`, 0.01 often ends before it has constrained anything:
         the authors' programs take ``log(1 + exp(-1))`` at a rate of 1, and ``exp(0.1)`` at a rate of 0.1.
     dual_rate : float, default=1.0
-        Learning rate of the logarithms of the multipliers: fixed if literal, else the first one.
+        Learning rate of the logarithms of the multipliers: constant if literal, else the first one.
     random_state : int, default=0
         Seed of random multipliers.
 
     Notes
     -----
-    Where the stages differ from what is printed (docs/reproduction-algorithm.md has every number):
+    Differences from the printed algorithm (docs/reproduction-algorithm.md has every number):
 
     - Stage 1 tries both grids of the supplement, each up to a common sign, and thins one of more than 10,000 filters.
     - Stages 2 and 3 step in coefficients of polynomials orthonormal on the spectrum, and stage 2 in the logarithms of
@@ -98,13 +101,14 @@ class Lagrangian(Solver):
 
     With `literal` stage 3 is lines 1 to 5 of the printed box, from the unconstrained solution even where that is
     negative, in coefficients of powers and at fixed rates; either loop ends where the Lagrangian changes by less than
-    0.001, the tolerance of the authors' released program. What is added is a verdict: a filter that grows to a thousand
-    times its first size, or swamps more than a tenth of the observations, has diverged.
+    0.001, the tolerance of the authors' released program. One check is added: a filter that grows to a thousand times
+    its first size, or swamps more than a tenth of the observations, has diverged.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from spectralgp import Graph, Lagrangian, Polynomial, Task, learn
+    >>> from reproduction import Lagrangian
+    >>> from spectralgp import Graph, Polynomial, Task, learn
     >>> ring = Graph.from_edges([(node, (node + 1) % 12) for node in range(12)])
     >>> white = np.random.default_rng(0).standard_normal((20, 12))
     >>> signals = 2 * white - np.roll(white, 1, axis=1) - np.roll(white, -1, axis=1)
@@ -116,21 +120,19 @@ class Lagrangian(Solver):
     NEGATIVE_FILTER True
     """
 
-    only_papers_model: ClassVar[bool] = True
+    plain_models_only: ClassVar[bool] = True
     limits: Limits = field(default_factory=Limits)
     literal: bool = False
-    multiplier: Positive | Literal["random"] = FIRST_MULTIPLIER
-    dual_rate: Positive = 1.0
-    random_state: Count = 0
+    multiplier: float | Literal["random"] = FIRST_MULTIPLIER
+    dual_rate: float = 1.0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if isinstance(self.multiplier, str):
-            as_option(self.multiplier, "multiplier", ("random",))
-        else:
-            as_positive(self.multiplier, "multiplier")
-        as_positive(self.dual_rate, "dual_rate")
-        as_integer(self.random_state, "random_state", 0)
+        for name, given in {"multiplier": self.multiplier, "dual_rate": self.dual_rate}.items():
+            is_positive = isinstance(given, float | int) and 0 < given < np.inf
+            if not is_positive and (name, given) != ("multiplier", "random"):
+                raise ValueError(f"{name} must be a finite number above 0; got {given!r}.")
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         (kernel,) = kernels
@@ -155,7 +157,7 @@ class Lagrangian(Solver):
 
         x, name = grid_search(objective)
         note(name, x)
-        x, stopped = _ascend(objective, x, self.limits.ascent)
+        x, stopped = _ascend(objective, x, self.limits)
         if np.mean(objective.split(x)[0].response(objective.spectrum.eigenvalues)) < 0:
             x[: objective.n_graph] *= -1  # the same covariance, with a filter that is positive on average
         value = note("unconstrained ascent", x)
@@ -189,7 +191,7 @@ class Lagrangian(Solver):
 
 
 def learning_rate(function: ValueAndGradient, start: Array, group: Indices, bounds: Bounds = UNBOUNDED) -> float:
-    """Largest power of ten with which every one of a few steps in one group of parameters descends."""
+    """Largest power of ten at which each of five steps in one group of parameters descends."""
     first = function(start)
     for rate in RATES:
         x, (value, gradient) = start, first
@@ -211,7 +213,7 @@ def learning_rate(function: ValueAndGradient, start: Array, group: Indices, boun
 def descend(
     function: ValueAndGradient, start: Array, rates: Array, limit: int, tolerance: float, bounds: Bounds = UNBOUNDED
 ) -> tuple[Array, bool]:
-    """Last point of gradient descent at a rate per parameter, and whether the projected gradient met the tolerance."""
+    """Last point of gradient descent with one rate per parameter; whether the projected gradient met the tolerance."""
     low, high = bounds
     x = np.clip(start, low, high)
     value, gradient = function(x)
@@ -230,8 +232,8 @@ def descend(
     return x, False
 
 
-def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]:
-    """Stage 2, ascent in all hyperparameters: the last point, and how it stopped, in words unless it converged."""
+def _ascend(objective: Objective, start: Array, limits: Limits) -> tuple[Array, str]:
+    """Stage 2, ascent in all hyperparameters: the last point, and why it stopped early, empty if it converged."""
     change = np.eye(start.size)
     change[: objective.n_graph, : objective.n_graph] = _orthonormal(objective.graph_kernel, objective.spectrum)
     bounds = (objective.bounds[:, 0], objective.bounds[:, 1])  # the coefficients have none, so change keeps them
@@ -242,14 +244,14 @@ def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]
 
     edges = [0, objective.n_graph, objective.n_graph + objective.input_theta.size, start.size]
     groups = [np.arange(first, last) for first, last in itertools.pairwise(edges) if last > first]
-    z, stopped = solve(change, start), f"stopped after {limit} steps"
-    for n_steps in range(0, limit, STEPS_PER_RATE):
+    z, stopped = solve(change, start), f"stopped after {limits.ascent} steps"
+    for n_steps in range(0, limits.ascent, STEPS_PER_RATE):
         # curvatures change by orders of magnitude on the way, and the noise's unlike the filter's
         rates = np.zeros(z.size)
         for group in groups:
             rates[group] = learning_rate(negative, z, group, bounds)
-        before, few = z, min(STEPS_PER_RATE, limit - n_steps)
-        z, is_settled = descend(negative, z, rates, limit=few, tolerance=RESIDUAL, bounds=bounds)
+        before, few = z, min(STEPS_PER_RATE, limits.ascent - n_steps)
+        z, is_settled = descend(negative, z, rates, limit=few, tolerance=limits.residual, bounds=bounds)
         if is_settled:
             return change @ z, ""
         if np.array_equal(z, before):
@@ -283,14 +285,14 @@ def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
 
 
 class FilterProblem:
-    """The problem of Algorithm 1 in the filter alone; ``to_theta`` takes its coordinates to Chebyshev coefficients."""
+    """Algorithm 1's problem in the filter alone; ``to_theta`` maps its coordinates to Chebyshev coefficients."""
 
     def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:
         self.objective, self.to_theta, self.x = objective, to_theta, x
         kernel, _, self.noise_variance = objective.split(x)
         spectrum, (asked,) = objective.spectrum, objective.positivity(x)
-        evidence = objective.modal(x)[0]  # less what inputs carry over, which is frozen too
-        self.inputs, self.data = evidence.rows, evidence.data
+        self.evidence: Any = objective.modal(x)[0]  # given the lagged terms of the inputs, which are frozen too
+        self.n_observations = self.evidence.data.n_observations
         self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
         self.points = spectrum.eigenvalues
         if not np.isin(asked.points, self.points).all():  # asked of the whole interval
@@ -303,7 +305,7 @@ class FilterProblem:
         self.objective.n_evaluations += 1
         response = self.basis @ z
         noise = np.full(response.size, self.noise_variance)
-        evidence = Evidence(self.inputs, response**2, noise, self.data)
+        evidence = replace(self.evidence, power=response**2, own=noise)
         value = evidence.log_likelihood
         gradient = self.basis.T @ (2 * response * evidence.power_gradient)
         if self.objective.task.prior is not None:
@@ -357,10 +359,10 @@ def _solve_safely(problem: FilterProblem, logs: Array, dual_rate: float, limits:
     for _ in range(limits.dual):
         multipliers = np.exp(logs)
         lagrangian = problem.lagrangian(multipliers)
-        z, _ = descend(lagrangian, z, rates, limit=limits.descent, tolerance=RESIDUAL / 10)
+        z, _ = descend(lagrangian, z, rates, limit=limits.descent, tolerance=limits.residual / 10)
         certificate = problem.certificate(z, multipliers)
         feasible = certificate.feasibility <= MAX_VIOLATION
-        if feasible and certificate.residual <= RESIDUAL / 2:
+        if feasible and certificate.residual <= limits.residual / 2:
             best = (problem.negative(z)[0], z, multipliers)
             break
         if feasible and problem.negative(z)[0] < best[0]:
@@ -384,7 +386,7 @@ def _solve_safely(problem: FilterProblem, logs: Array, dual_rate: float, limits:
     lifted, lift = lift_above_zero(problem.objective, problem.whole(best[1]))
     z = solve(problem.to_theta, lifted[: problem.objective.n_graph])
     certificate = problem.certificate(z, best[2], lift)
-    if certificate.residual <= RESIDUAL:  # however the search for a better one ended
+    if certificate.residual <= limits.residual:  # however the search for a better one ended
         outcome, detail = Outcome.CONVERGED, "the dual problem converged"
     return problem.result(lifted, certificate, outcome, detail)
 
@@ -417,7 +419,7 @@ def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limi
     detail = f"at a learning rate of {rate:.0e} {ending}"
     # the derivative in the logarithm of the filter's size: zero at a solution, N M where a filter swamps the signals
     gain = float(beta @ problem.negative(beta)[1])
-    if outcome is Outcome.CONVERGED and gain > MAX_SWAMPED_SHARE * problem.data.n_observations:
+    if outcome is Outcome.CONVERGED and gain > MAX_SWAMPED_SHARE * problem.n_observations:
         outcome, growth = Outcome.DIVERGED, float(np.max(np.abs(problem.rows @ beta))) / size
         detail += (
             f", but to no solution: the filter has {growth:.2g} times its size at the start, and shrinking it would "
