@@ -472,16 +472,6 @@ def test_numbers_after_dates_are_refused():
     assert counted == pytest.approx(forecaster().log_predictive_density(LATER, OUTSIDE[60:]))
 
 
-def test_names_of_exogenous_columns_are_in_model_files(tmp_path):
-    import spectralgp
-
-    forecaster().save(tmp_path / "series.sgp")
-    again = spectralgp.load(tmp_path / "series.sgp")
-    assert again.n_features_in_ == 2
-    expected = forecaster().predict(3, X=OUTSIDE[60:])
-    np.testing.assert_array_equal(again.predict(3, X=OUTSIDE[60:][["temp", "holiday"]]), expected)
-
-
 # ------------------------------------------------------------------------------------------------------------ classes
 
 FEATURES = pd.DataFrame(RNG.standard_normal((5, 2)), NAMES, ["one", "two"])

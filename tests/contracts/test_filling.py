@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking, condition
-from spectralgp.datasets import load_fertility
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking
 from spectralgp.estimators.answers import among_training
 from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP, STANDARD_ERRORS
 
@@ -216,15 +214,6 @@ def test_filling_in_by_a_mixture_spreads_as_its_members_do():
         assert relative_error(std**2, variance) < MASKED
 
 
-def test_filling_in_new_signals(fitted):
-    fresh = np.where(RNG.random((2, N_NODES)) > 0.5, 1.0, np.nan)
-    both = np.vstack([HOLES, fresh])
-    values, std = completed_by_hand(fitted, np.vstack([X, NEW]), both)
-    completed, spread = fitted.impute(NEW, fresh)
-    assert relative_error(completed, values[N_SIGNALS:]) < MASKED
-    assert relative_error(spread, std[N_SIGNALS:]) < MASKED
-
-
 def test_training_signals_are_recognised_among_new_ones(fitted):
     """Taken for new, a training signal would count twice, and its holes be filled in by itself."""
     fresh = np.where(np.arange(N_NODES) % 2, 0.5, np.nan)[None]
@@ -234,17 +223,6 @@ def test_training_signals_are_recognised_among_new_ones(fitted):
     assert relative_error(completed[[0, 2]], alone[0][[5, 2]]) < EXACT
     assert relative_error(std[[0, 2]], alone[1][[5, 2]]) < EXACT
     assert relative_error(completed[[1]], fitted.impute(NEW[:1], fresh)[0]) < EXACT
-
-
-def test_tables_come_back_as_tables(fitted):
-    days = pd.date_range("2020-01-01", periods=N_SIGNALS)
-    frame = pd.DataFrame(HOLES, columns=NAMES, index=days)[list(NAMES[::-1])]
-    completed, std = fitted.impute(pd.DataFrame(X, index=days), frame)
-    for table in (completed, std):
-        assert isinstance(table, pd.DataFrame)
-        assert list(table.columns) == list(NAMES[::-1])
-        assert table.index.equals(days)
-    np.testing.assert_allclose(completed.to_numpy()[:, ::-1], fitted.impute(X, HOLES)[0])
 
 
 def test_one_output_is_filled_in_too():
@@ -309,50 +287,7 @@ def test_one_signal_at_a_time(fitted):
         fitted.predict(NEW, observed=observed)
 
 
-def test_densities_given_what_is_known(fitted):
-    """The chain rule: what is known, and then the rest."""
-    truth = np.sin(NEW + np.linspace(0, 2, N_NODES))
-    known = np.where(np.arange(N_NODES) < 5, truth, np.nan)
-    for joint in (True, False):
-        whole = fitted.log_predictive_density(NEW, truth, joint)
-        first = fitted.log_predictive_density(NEW, known, joint)
-        rest = fitted.log_predictive_density(NEW, truth, joint, observed=known)
-        if joint:
-            assert relative_error(first + rest, whole) < MASKED
-        else:
-            alone = [fitted.log_predictive_density(NEW[[n]], truth[[n]], observed=known[[n]]) for n in range(len(NEW))]
-            singles = [whole[n] - first[n] for n in range(len(NEW))]
-            assert relative_error(np.array(alone), np.array(singles)) < MASKED
-            # each of them, given what is known of all: one signal more at a time
-            for row in range(len(NEW)):
-                one_more = np.where((np.arange(len(NEW)) == row)[:, None], truth, known)
-                gained = fitted.log_predictive_density(NEW, one_more) - fitted.log_predictive_density(NEW, known)
-                assert relative_error(rest[row], gained) < MASKED
-
-
-def test_samples_agree_with_what_is_known():
-    model = paper(noise_variance=1e-6).fit(X, Y)
-    observed = np.where(np.arange(N_NODES) < 5, 0.4, np.nan)[None]
-    draws = model.sample_y(NEW[:1], 20, observed=observed)
-    assert draws.shape == (1, N_NODES, 20)
-    np.testing.assert_allclose(draws[0, :5], 0.4, atol=0.02)
-    assert np.all(draws[0, 5:].std(axis=1) > 0)
-
-
 # Going on, and another graph
-
-
-def test_more_signals_without_learning_anew(fitted):
-    further = np.where(RNG.random((2, N_NODES)) > 0.3, 0.2, np.nan)
-    more = fitted.condition_on(NEW, further)
-    (fit,) = fitted.fits_
-    expected = condition(fit.model, np.vstack([X, NEW]), np.vstack([HOLES, further]) - fitted.center_).at(NEW + 0.1)
-    assert relative_error(more.predict(NEW + 0.1), expected.mean + fitted.center_) < MASKED
-    assert relative_error(more.predict(NEW + 0.1, return_std=True)[1], expected.std()) < MASKED
-    assert fitted.posterior_.inputs.shape[0] == N_SIGNALS  # the first is as it was
-    assert more.leave_one_out().mean.shape[0] == N_SIGNALS + 2
-    completed, _ = more.impute(NEW, further)
-    assert relative_error(completed, fitted.impute(NEW, further)[0]) < MASKED
 
 
 def test_after_going_on_every_row_has_its_own_answer(fitted):
@@ -465,26 +400,6 @@ def test_scores_skip_what_was_not_observed(fitted):
 
 def _r2(truth: np.ndarray, predicted: np.ndarray) -> float:
     return 1 - np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2)
-
-
-def test_real_holes_are_filled_in_in_one_go():
-    data = load_fertility()
-    rates, years = data.rates[::4], data.years[::4, None].astype(float)
-    model = GraphGPRegressor(data.graph, Polynomial(2), RBF(10.0), **PAPER).fit(years, rates)
-    completed, std = model.impute(years, rates)
-    values, spread = completed_by_hand(model, years, rates)
-    assert np.isnan(rates).any(axis=0).sum() > 5
-    assert relative_error(completed, values) < MASKED
-    assert relative_error(std, spread) < MASKED
-
-
-@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
-def test_a_model_of_signals_with_holes_can_be_pickled(spectrum):
-    model = paper(spectrum=spectrum).fit(X, HOLES)
-    again = pickle.loads(pickle.dumps(model))
-    for before, after in zip(model.impute(X, HOLES), again.impute(X, HOLES), strict=True):
-        np.testing.assert_array_equal(before, after)
-    np.testing.assert_array_equal(model.predict(NEW, return_std=True)[1], again.predict(NEW, return_std=True)[1])
 
 
 # Which signals are those of training

@@ -38,7 +38,6 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp.files import estimators as estimators_module
-from spectralgp.files import models as models_module
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, series_of
@@ -397,13 +396,6 @@ def test_a_wrong_number_among_right_ones_is_refused(files, tmp_path, where, numb
     path.write_bytes(packed(metadata, state, arrays | {"numbers": np.array(numbers)}))
     with pytest.raises(ValueError, match=words):
         spectralgp.load(path)
-
-
-def test_files_are_read_with_the_threads_of_fit_by_the_number_of_signals(files, tmp_path, monkeypatch):
-    asked, few_threads = [], models_module.few_threads
-    monkeypatch.setattr(models_module, "few_threads", lambda n_rows: asked.append(n_rows) or few_threads(n_rows))
-    assert load(files["plain"], tmp_path) is not None
-    assert asked == [len(Y)]
 
 
 def test_the_tolerance_of_a_solver_is_read_by_its_old_name(tmp_path):
@@ -869,15 +861,6 @@ except OSError as error:
 def test_a_limit_on_files_leaves_the_old_one_and_nothing_else(tmp_path):
     limit = "models[0].save(path)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     answer = run(limit + FULL, tmp_path)
-    assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
-    mounted = ("unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=3m tmpfs {tmp_path} && exec "$@"', "sh")
-    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no file system of a given size can be mounted here")
-    answer = run("models[0].save(path)" + FULL, tmp_path, *mounted)
     assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
 
 

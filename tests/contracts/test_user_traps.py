@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from copy import copy
 from datetime import timedelta, timezone
 from decimal import Decimal
@@ -30,8 +29,6 @@ from spectralgp import (
     Polynomial,
     Response,
     Stacking,
-    Task,
-    learn,
 )
 from spectralgp.model.kernels import LocalAverage
 from tolerances import EXACT, FORMULA, OPTIMUM
@@ -192,15 +189,6 @@ def test_what_the_caller_does_to_arrays_after_fit_changes_nothing(make):
     for actual, truth in zip(fitted.predict(new, return_std=True, nodes=[0, 1]), expected, strict=True):
         np.testing.assert_array_equal(actual, truth)
     np.testing.assert_array_equal(fitted.leave_one_out().mean, left)
-
-
-def test_a_task_keeps_no_array_of_the_caller():
-    inputs, signals = X.copy(), Y.copy()
-    task = Task.of(GRAPH, RBF(1.0), inputs, signals)
-    expected = learn(Task.of(GRAPH, RBF(1.0), X, Y), Polynomial(1)).log_likelihood
-    inputs *= 0
-    signals *= 0
-    assert learn(task, Polynomial(1)).log_likelihood == expected
 
 
 # Units
@@ -565,17 +553,6 @@ def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
     few.fit(X[:10], signals[:, :3] - signals.mean())
     np.testing.assert_allclose(mean[:, :3] - signals.mean(), few.predict(NEW), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(std[:, :3], few.predict(NEW, return_std=True)[1], rtol=1e-6)
-
-
-def test_words_are_not_escaped_in_messages():
-    """Patterns of this file are regular expressions; one plain check that a message reads as a sentence."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        model().fit(X, np.where(Y[2, 3] == Y, np.inf, Y))
-    assert re.fullmatch(
-        r"Y must be finite; Y contains infinity at row 2, column 3 \(1 values that are infinite in all\)\. NaN stands "
-        r"for what was not observed\.",
-        str(caught.value),
-    )
 
 
 @pytest.mark.parametrize("kernel", [None, Polynomial(1), Diffusion()])

@@ -217,16 +217,6 @@ def test_restarts_find_the_highest_maxima_that_are_known(splits, name, kernel):
     assert fit.log_likelihood == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "degree"), [("weather 15", 3), ("weather 30", 3), ("traffic 20", 2), ("traffic 20", 3)]
-)
-def test_elsewhere_restarts_find_nothing_higher(splits, name, degree):
-    (fit,) = plain_fit(splits[name], Polynomial(degree), solver=Sqp(n_restarts=40)).fits_
-    assert fit.log_likelihood == pytest.approx(CONTINUATION[name, degree][0], abs=PUBLISHED_EVIDENCE)
-    assert max(fit.restarts) <= fit.log_likelihood + 1e-6
-    assert np.mean(np.array(fit.restarts) > fit.log_likelihood - 0.01) > 0.5
-
-
 # Few signals: the paper's model with the weak prior (the 40 splits are in benchmarks/bench_few_signals.py)
 
 

@@ -17,12 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
-import spectralgp
 from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
 from spectralgp.model.fields import Field, PartialObservations, Posterior, condition, condition_shrunk, graph_gp
-from spectralgp.model.fields.seen import ALWAYS_EXACT
-from spectralgp.model.kernels import WithResidual, residual_of, signal_of
+from spectralgp.model.kernels import WithResidual
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import read_in, read_signals
 from spectralgp.model.spectra import Exact
@@ -275,44 +273,6 @@ def test_the_order_of_signals_does_not_matter(problem):
         assert relative_error(*densities, max(abs(densities[1]), problem.further.size)) < MASKED
 
 
-@some
-@given(problems())
-def test_the_order_of_nodes_does_not_matter(problem):
-    """What is learnt from the signals is learnt anew; but for the draws that many holes are completed by."""
-    posterior, prior, units = problem.posterior, problem.posterior.prior, problem.posterior.signals.units
-    if prior.shrinkage is not None and np.count_nonzero(np.isnan(problem.signals)) > ALWAYS_EXACT:
-        return
-    order = problem.rng.permutation(prior.spectrum.graph.n_nodes)
-    weights = prior.spectrum.graph.weights.toarray()[np.ix_(order, order)]
-    other = graph_gp(Graph(weights), signal_of(prior.graph_kernel), None, prior.noise_variance)
-    kernel = other.graph_kernel
-    if residual_of(prior.graph_kernel) is not None:
-        kernel = WithResidual.of(kernel, residual_of(prior.graph_kernel))
-    other = replace(other, graph_kernel=kernel, input_kernel=prior.input_kernel, carry=prior.carry)
-    relative = None if units.relative is None else units.relative[order]
-    offset = units.offset[order] if np.ndim(units.offset) else units.offset
-    turned = read_in(replace(units, offset=offset, relative=relative), problem.signals[:, order])
-    carried = posterior.carried
-    if carried is not None:
-        carried = CarryColumns(carried.columns[order], carried.offset[order])
-    conditions = condition if prior.shrinkage is None else condition_shrunk
-    plain = conditions(
-        replace(prior, shrinkage=None), posterior.inputs, posterior.signals.as_observed, posterior.carried
-    )
-    plain = conditions(
-        replace(prior, shrinkage=None), posterior.inputs, read_in(units, problem.signals), posterior.carried
-    )
-    found = conditions(other, posterior.inputs, turned, carried)
-    # what is learnt ends by a tolerance
-    limit = MASKED if prior.shrinkage is None else OPTIMUM
-    expected, there, part = plain.at(problem.new), found.at(problem.new), some_of(problem)
-    for one, law in ((there, expected), (there.given(part[:, order]), expected.given(part))):
-        assert relative_error(one.mean, law.mean[:, order], problem.spread) < limit
-        assert relative_error(one.std(True), law.std(True)[:, order], problem.spread) < limit
-    densities = there.log_density(problem.further[:, order]), expected.log_density(problem.further)
-    assert relative_error(*densities, max(abs(densities[1]), problem.further.size)) < limit
-
-
 def test_the_order_of_nodes_does_not_matter_where_many_values_are_missing():
     rng = np.random.default_rng(0)
     weights, inputs, order = random_weights(8, 0), rng.standard_normal((12, 1)), rng.permutation(8)
@@ -510,31 +470,6 @@ def test_fits_fill_in_new_signals_as_they_predict_them(fit, seed):
     assert relative_error(completed[missing], mean[missing], np.max(np.abs(mean))) < FORMULA
     assert relative_error(std[missing], spread[missing], np.max(spread)) < MASKED
     assert np.array_equal(completed[~missing], observed[~missing])
-
-
-@some
-@warnings_of_fits
-@given(few_seeds)
-def test_training_signals_are_filled_in_as_the_posterior_says(seed):
-    """Each is a further signal to a model of the others, with all that was learnt kept."""
-    fit = fitted("holes", seed)
-    completed, std = fit.model.impute(fit.inputs, fit.signals)
-    for row in np.flatnonzero(np.isnan(fit.signals).any(axis=1)):
-        alone = fit.model.impute(fit.inputs[[row]], fit.signals[[row]])
-        assert relative_error(alone[0][0], completed[row]) < FORMULA
-        assert relative_error(alone[1][0], std[row]) < FORMULA
-
-
-@some
-@warnings_of_fits
-@given(fits(sorted(MODELS)), seeds)
-def test_saved_fits_answer_the_same(tmp_path_factory, fit, seed):
-    path = tmp_path_factory.mktemp("laws") / "model.sgp"
-    fit.model.save(path)
-    again, observed = spectralgp.load(path), hidden(fit.further, seed)
-    for known in (None, observed):
-        one, other = (model.predict(fit.new, return_std=True, observed=known) for model in (again, fit.model))
-        assert np.array_equal(one, other)
 
 
 @warnings_of_fits

@@ -26,31 +26,8 @@ from spectralgp import Graph, Identity
 
 # continuation, plain maximum likelihood, on the released split: log marginal likelihoods and test scores; the others
 # are in tests/experiments/test_protocols.py
-CONTINUATION = {
-    ("weather", 15): ((-324.00, -209.01, -179.40), (-24.82, -9.10, -5.28)),
-    ("traffic", 10): ((-746.50, -739.41, -730.44), (-321.39, -320.99, -322.03)),
-}
 ROUNDED = 0.011  # the references have two decimals
 # baselines at their optimum on the released split, test scores, by a dense program that shares nothing with this one
-OPTIMA = {
-    ("weather", 15): {
-        "standard": -35.27,
-        "laplacian": -62.99,
-        "global": -10.37,
-        "diffusion": -10.69,
-        "walk-3": -16.14,
-        "cosine": -37.85,
-    },
-    ("traffic", 10): {
-        "standard": -321.31,
-        "laplacian": -320.70,
-        "global": -321.31,
-        "diffusion": -321.25,
-        "regularised": -321.26,
-        "walk-3": -321.24,
-        "cosine": -321.30,
-    },
-}
 
 
 # referees' own programs found these; the first at the draw that the paper's Fig. 1 is drawn from
@@ -74,17 +51,6 @@ def test_none_of_20_seeds_is_below_the_best_of_12_starts(truth):
 
 def run(data: str, size: int, models: tuple[Model, ...], folder) -> dict:
     return {model.key: PredictionJob(data, size, 1, model, is_shown=False).run(folder) for model in models}
-
-
-@pytest.mark.parametrize(("data", "size"), CONTINUATION)
-def test_polynomials_reach_the_reference_results(data, size, data_folder):
-    models = run(data, size, POLYNOMIALS[:3], data_folder)
-    likelihoods, tests = CONTINUATION[data, size]
-    for degree, likelihood, test in zip((1, 2, 3), likelihoods, tests, strict=True):
-        fit = models[f"degree-{degree}"]
-        assert fit["log_likelihood"] == pytest.approx(likelihood, abs=ROUNDED)
-        assert mean_score(fit["scores"]["released"]).mean == pytest.approx(test, abs=ROUNDED)
-        assert fit["smallest_response"] >= -1e-8
 
 
 # degree 3: mean and standard error in each order, by a referee's own program
@@ -118,13 +84,6 @@ def test_the_graph_of_the_text_does_not_rescue_the_traffic_table(size, data_fold
         ours = mean_score(_score(model, task)["scores"]["released"]).mean
         assert ours == pytest.approx(found[-1], abs=0.3)  # the rule for close stations is not the text's
     assert found == pytest.approx(referee, abs=ROUNDED)
-
-
-@pytest.mark.parametrize(("data", "size"), OPTIMA)
-def test_baselines_are_at_the_optima_of_another_program(data, size, data_folder):
-    models = run(data, size, BASELINES, data_folder)
-    for row, reference in OPTIMA[data, size].items():
-        assert mean_score(models[row]["scores"]["released"]).mean == pytest.approx(reference, abs=2 * ROUNDED)
 
 
 def test_scores_are_joint_densities_of_the_test_sets_over_their_size():
@@ -184,14 +143,3 @@ def test_a_filter_job_compares_with_the_truth():
     assert eigenvalues[0] == 0
     assert eigenvalues[-1] == pytest.approx(1)
     assert np.polyval(coefficients[::-1], 0.0) > np.polyval(coefficients[::-1], 1.0)
-
-
-@pytest.mark.slow
-def test_where_a_printed_run_ends_can_hang_on_the_fourth_digit_of_its_multiplier(data_folder):
-    """The page says so of weather 30, degree 2, which ends sensibly from 1.105 and not from exp(0.1)."""
-    solver = Lagrangian(literal=True, multiplier=1.105, dual_rate=0.1)
-    model = replace(POLYNOMIALS[1], solver=solver, by="rounded")
-    fit = PredictionJob("weather", 30, 1, model, is_shown=False).run(data_folder)
-    assert fit["converged"]
-    assert fit["smallest_share"] > 0
-    assert fit["log_likelihood"] == pytest.approx(-274.75, abs=0.006)  # by a referee, too
