@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from spectralgp.model.kernels import (
     RandomWalk,
     RegularizedLaplacian,
     Response,
+    SpectralKernel,
 )
+from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.spectra import ExactSpectrum, decompose
 
 WEIGHTS = {
@@ -232,3 +234,59 @@ class Columns:
 
     def __array__(self, *_, **__):
         raise AssertionError("the whole array was asked for")
+
+
+# Classes of a user's own
+
+
+@dataclass(frozen=True)
+class Heat(SpectralKernel):
+    """`Diffusion` at unit strength with a free amplitude, in five members; its derivative may be off by a factor."""
+
+    log_amplitude: float = 0.0
+    laplacian: str = "normalized"
+    factor: float = 1.0
+
+    @property
+    def theta(self):
+        return np.array([self.log_amplitude])
+
+    def with_theta(self, theta):
+        return replace(self, log_amplitude=float(theta[0]))
+
+    def scaled_by(self, factor):
+        return replace(self, log_amplitude=self.log_amplitude + np.log(factor))
+
+    def power(self, eigenvalues):
+        return np.exp(2 * self.log_amplitude - 0.5 * np.asarray(eigenvalues))
+
+    def power_jacobian(self, eigenvalues):
+        return self.factor * 2 * self.power(eigenvalues)[:, None]
+
+
+@dataclass(frozen=True)
+class Waiting(Likelihood):
+    """Exponential waiting times with the mean exp(f), with signs of the derivatives."""
+
+    name: ClassVar[str] = "waiting"
+    slope_sign: float = 1.0
+    curvature_sign: float = 1.0
+
+    def at(self, values, latent, beside):
+        rate = values * np.exp(-latent)
+        return -latent - rate, self.slope_sign * (rate - 1), self.curvature_sign * rate
+
+    def mean_at(self, latent, beside):
+        return np.exp(latent)
+
+    def variance_at(self, latent, beside):
+        return np.exp(2 * latent)
+
+    def distribution_at(self, values, latent, beside):
+        return -np.expm1(-values * np.exp(-latent))
+
+    def draw(self, latent, beside, random_state):
+        return random_state.exponential(np.exp(latent))
+
+    def rough_latent(self, values, beside):
+        return np.log(values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from sklearn.metrics import r2_score
 import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking, condition, decompose
 from spectralgp.datasets import sensor_graph
-from spectralgp.learning import Task, fitting
+from spectralgp.learning import Task
 from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.folds import Folds
 from spectralgp.model.signals import read_signals
@@ -282,15 +281,6 @@ def test_the_summary_names_weights_and_filters(fitted):
     assert sorted(said) == sorted(f"{share:.0%}" for share in shares)
 
 
-def test_the_default_survives_pickling_and_cloning(fitted):
-    model, inputs, signals = fitted
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict(inputs), model.predict(inputs))
-    assert copy.summary() == model.summary()
-    again = clone(model).fit(inputs, signals)
-    np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
-
-
 def test_every_answer_of_the_default_agrees_with_its_covariance(fitted):
     model, inputs, signals = fitted
     mean, std = model.predict(inputs[:3], return_std=True, include_noise=True)
@@ -360,27 +350,6 @@ def test_folds_decide_on_degree_and_scale(scores, degree, scale):
     assert all(one.task.signals is ways[scale] for one in third)
     with pytest.raises(StopIteration):
         plan.send(np.zeros(len(third)))
-
-
-@pytest.mark.parametrize(("most_compared", "weights"), [(18, [1 / 2, 1 / 3, 1 / 6]), (17, [3 / 5, 2 / 5])])
-def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monkeypatch):
-    """Scores are given: three models explain a half, a third and a sixth of 18 signals, and all others none."""
-    monkeypatch.setattr(fitting, "MOST_COMPARED", most_compared)
-    explains, scored, n_before = np.repeat([0, 1, 2], [9, 6, 3]), Folds.score, [0]
-
-    def given(self, candidates, solver=None):
-        found = scored(self, candidates, solver)
-        numbers = n_before[0] + np.arange(len(candidates))
-        n_before[0] += len(candidates)
-        logs = np.where(np.equal.outer(explains, numbers), 0.0, -50.0)
-        return dataclasses.replace(found, log_densities=logs, value_log_densities=None)
-
-    monkeypatch.setattr(Folds, "score", given)
-    inputs, signals = explained(np.random.default_rng(0), 18)
-    model = GraphGPRegressor(oracle.ring(5), Stacking(n_folds=2)).fit(inputs, signals[:, :5])
-    assert n_before[0] > 3
-    assert len(model.fits_) == len(weights)
-    np.testing.assert_allclose(model.kernel_weights_, weights, rtol=0.01)
 
 
 def test_folds_side_by_side_give_the_same(fitted):

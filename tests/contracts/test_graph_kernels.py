@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
+from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, Heat, bound, bump, bump_jacobian, node_covariance
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning import Stacking, Task, learn
@@ -29,7 +29,6 @@ from spectralgp.model.kernels import (
     RandomWalk,
     RegularizedLaplacian,
     Response,
-    SpectralKernel,
     WithResidual,
     mean_power,
     power_jacobians,
@@ -64,31 +63,6 @@ def test_jacobian_is_that_of_finite_differences(name, graph):
     for index in range(kernel.theta.size):
         assert oracle.relative_error(actual[..., index], expected[..., index]) < GRADIENT
     assert actual.shape[-1] == kernel.theta.size
-
-
-@dataclasses.dataclass(frozen=True)
-class Heat(SpectralKernel):
-    """The smallest kernel of one's own: five members. `Diffusion` at unit strength, with a free amplitude."""
-
-    log_amplitude: float = 0.0
-    laplacian: str = "normalized"
-    scaled: bool = False
-
-    @property
-    def theta(self):
-        return np.array([self.log_amplitude])
-
-    def with_theta(self, theta):
-        return dataclasses.replace(self, log_amplitude=float(theta[0]))
-
-    def scaled_by(self, factor):
-        return dataclasses.replace(self, log_amplitude=self.log_amplitude + np.log(factor))
-
-    def power(self, eigenvalues):
-        return np.exp(2 * self.log_amplitude - 0.5 * np.asarray(eigenvalues))
-
-    def power_jacobian(self, eigenvalues):
-        return 2 * self.power(eigenvalues)[:, None]
 
 
 def test_a_kernel_of_ones_own_needs_five_members():
@@ -439,12 +413,6 @@ def test_a_response_is_known_again_by_its_values_from_zero_to_one():
 # Errors
 
 
-@pytest.mark.parametrize("kind", [GlobalFilter, LocalAverage, RegularizedLaplacian, Diffusion])
-def test_strength_must_be_positive(kind):
-    with pytest.raises(ValueError, match=r"strength must be a finite number above 0; got -1\.0"):
-        kind(strength=-1.0)
-
-
 @pytest.mark.parametrize("amplitude", [0.0, -2.0, np.nan, np.inf])
 @every_kernel
 def test_amplitude_must_be_positive(name, amplitude):
@@ -452,6 +420,67 @@ def test_amplitude_must_be_positive(name, amplitude):
     if hasattr(kernel, "amplitude"):
         with pytest.raises(ValueError, match="amplitude must be a finite number above 0; got"):
             dataclasses.replace(kernel, amplitude=amplitude)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        *(
+            (lambda kind=kind: kind(strength=-1.0), ValueError, r"strength must be a finite number above 0; got -1\.0")
+            for kind in (GlobalFilter, LocalAverage, RegularizedLaplacian, Diffusion)
+        ),
+        (lambda: RandomWalk(steps=0), ValueError, r"steps must be an integer of at least 1; got 0"),
+        (lambda: RandomWalk(steps=1.5), TypeError, r"steps must be an integer of at least 1; got 1\.5"),
+        (
+            lambda: RandomWalk(shift=1.5, shift_bounds="fixed"),
+            ValueError,
+            r"shift must be at least 2.*got 1\.5\. Raise shift",
+        ),
+        (
+            lambda: RandomWalk(shift=2.5, shift_bounds=(1.0, 3.0)),
+            ValueError,
+            r"shift must be at least 2.*got 1\.0\. Raise shift",
+        ),
+        (
+            lambda: RandomWalk(laplacian="combinatorial"),
+            ValueError,
+            "laplacian must be 'normalized', or scaled, for RandomWalk.*scaled=True",
+        ),
+        (
+            lambda: Cosine(laplacian="combinatorial"),
+            ValueError,
+            "laplacian must be 'normalized', or scaled, for Cosine",
+        ),
+        (lambda: Matern(nu=0), ValueError, r"nu must be a finite number above 0; got 0\. Pass"),
+        (lambda: Response(3), TypeError, r"function must be callable.*got 3\. Pass for example"),
+        (lambda: Response(bump, 1.0), TypeError, r"must be a tuple of numbers; got 1\.0\. Pass for example \(1\.0,\)"),
+        (
+            lambda: Response(lambda eigenvalues: eigenvalues[:2]).response([0.0, 0.5, 1.0]),
+            ValueError,
+            r"function must give one value for each eigenvalue; got shape \(2,\) for \(3,\)",
+        ),
+        (
+            lambda: Response(lambda eigenvalues: 1.0).response([0.0, 0.5, 1.0]),
+            ValueError,
+            r"the values of function must have shape \(n_eigenvalues,\); got \(\)",
+        ),
+        (
+            lambda: Response(lambda eigenvalues: eigenvalues * np.nan).response([0.0, 0.5, 1.0]),
+            ValueError,
+            "the values of function must be finite; got nan",
+        ),
+        (
+            lambda: Response(bump, (0.4, -1.0), jacobian=lambda *at: bump_jacobian(*at).T).power_jacobian(
+                [0.1, 0.5, 0.9]
+            ),
+            ValueError,
+            "jacobian",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
 
 
 def test_a_parameter_must_lie_within_its_bounds():
@@ -472,71 +501,11 @@ def test_a_parameter_must_lie_within_its_bounds():
             Diffusion(strength_bounds=bounds)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"steps": 0}, r"steps must be an integer of at least 1; got 0"),
-        ({"shift": 1.5, "shift_bounds": "fixed"}, r"shift must be at least 2.*got 1\.5\. Raise shift"),
-        ({"shift": 2.5, "shift_bounds": (1.0, 3.0)}, r"shift must be at least 2.*got 1\.0\. Raise shift"),
-        (
-            {"laplacian": "combinatorial"},
-            "laplacian must be 'normalized', or scaled, for RandomWalk.*scaled=True",
-        ),
-    ],
-)
-def test_a_random_walk_must_stay_positive(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RandomWalk(**arguments)
-
-
-def test_steps_must_be_a_whole_number():
-    with pytest.raises(TypeError, match=r"steps must be an integer of at least 1; got 1\.5"):
-        RandomWalk(steps=1.5)
-
-
-def test_the_cosine_needs_a_bounded_spectrum():
-    with pytest.raises(ValueError, match="laplacian must be 'normalized', or scaled, for Cosine"):
-        Cosine(laplacian="combinatorial")
-    assert Cosine(laplacian="combinatorial", scaled=True).power([0.0]) == [1.0]
-
-
-def test_the_smoothness_must_be_positive():
-    with pytest.raises(ValueError, match=r"nu must be a finite number above 0; got 0\. Pass"):
-        Matern(nu=0)
-
-
-def test_a_response_must_be_callable():
-    with pytest.raises(TypeError, match=r"function must be callable.*got 3\. Pass for example"):
-        Response(3)
-
-
-def test_the_parameters_of_a_response_are_a_tuple():
-    with pytest.raises(TypeError, match=r"must be a tuple of numbers; got 1\.0\. Pass for example \(1\.0,\)"):
-        Response(bump, 1.0)
-
-
 def test_a_response_needs_a_pair_of_bounds_for_each_parameter():
     with pytest.raises(ValueError, match="parameter_bounds must hold one pair for each of the 2 parameters; got 1"):
         Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0),))
     bounded = Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0), (-2.0, 2.0)))
     np.testing.assert_array_equal(bounded.search().bounds(1.0)[1:], [[0.0, 1.0], [-2.0, 2.0]])
-
-
-def test_a_response_must_give_one_value_for_each_eigenvalue():
-    with pytest.raises(
-        ValueError, match=r"function must give one value for each eigenvalue; got shape \(2,\) for \(3,\)"
-    ):
-        Response(lambda eigenvalues: eigenvalues[:2]).response([0.0, 0.5, 1.0])
-    with pytest.raises(ValueError, match=r"the values of function must have shape \(n_eigenvalues,\); got \(\)"):
-        Response(lambda eigenvalues: 1.0).response([0.0, 0.5, 1.0])
-    with pytest.raises(ValueError, match="the values of function must be finite; got nan"):
-        Response(lambda eigenvalues: eigenvalues * np.nan).response([0.0, 0.5, 1.0])
-
-
-def test_the_jacobian_of_a_response_must_not_be_transposed():
-    kernel = Response(bump, (0.4, -1.0), jacobian=lambda *arguments: KERNELS["Response"].kernel.jacobian(*arguments).T)
-    with pytest.raises(ValueError, match="jacobian"):
-        kernel.power_jacobian([0.1, 0.5, 0.9])
 
 
 def _answers(name: str, seed: int, factor: float) -> tuple[np.ndarray, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import sys
 import tracemalloc
-from contextlib import contextmanager
 
 import array_api_strict
 import numpy as np
@@ -20,8 +19,7 @@ from sklearn.model_selection import cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
-from spectralgp import Chebyshev, Exact, GraphGPRegressor, Sqp, Stacking
-from spectralgp._basics.progress import telling
+from spectralgp import Chebyshev, GraphGPRegressor, Sqp, Stacking
 from spectralgp.estimators import reading
 from spectralgp.graphs import Graph
 from spectralgp.graphs.operators import largest_eigenvalue
@@ -29,7 +27,6 @@ from spectralgp.model.fields import Mixture
 from spectralgp.model.kernels import LocalAverage, Polynomial, PseudoInverse
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra import ExactSpectrum, Quadrature
-from spectralgp.model.spectra.quadrature import Density
 from spectralgp.show.plots import plot_filter
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
@@ -288,17 +285,6 @@ def test_chosen_nodes_by_position_name_or_mask(exact, large, nodes):
     assert oracle.relative_error(covariance, whole[:, order][:, :, order]) < EXACT
 
 
-def test_predicting_twice_gives_the_same(either):
-    _, large = either
-    for _ in range(2):
-        first, second = large.predict(NEW, return_std=True), large.predict(NEW, return_std=True)
-        np.testing.assert_array_equal(first[0], second[0])
-        np.testing.assert_array_equal(first[1], second[1])
-    np.testing.assert_array_equal(large.sample_y(NEW, random_state=3), large.sample_y(NEW, random_state=3))
-    assert not np.allclose(large.sample_y(NEW, random_state=3), large.sample_y(NEW, random_state=4))
-    assert large.sample_y(NEW, 2).shape == (3, CASE.n_nodes, 2)
-
-
 def test_covariances_and_nodes_that_are_too_many_are_refused(large):
     with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
         large.predict(NEW, return_cov=True)
@@ -452,18 +438,6 @@ def test_bad_settings_are_refused(options, message):
         regressor(**options).fit(X, Y)
 
 
-def test_a_device_is_one_that_there_is():
-    with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda'; got 'gpu'"):
-        Chebyshev(device="gpu")
-
-
-def test_exact_settings_stand_for_their_name():
-    models = [regressor(spectrum=spectrum).fit(X, Y) for spectrum in ("exact", Exact())]
-    assert all(isinstance(model.spectrum_, ExactSpectrum) for model in models)
-    np.testing.assert_array_equal(*(model.predict(X) for model in models))
-    assert clone(models[1]).spectrum == Exact()
-
-
 def test_running_out_of_moments_is_a_warning():
     settings = Chebyshev(n_moments=5, max_moments=5)
     with pytest.warns(ConvergenceWarning, match="Raise max_moments in spectrum=Chebyshev"):
@@ -519,30 +493,6 @@ def test_nothing_is_of_the_size_of_nodes_by_nodes():
 # Progress
 
 
-def test_every_stage_of_a_fit_is_told(monkeypatch):
-    """Passes over the graph are mentioned within a step, however many more moments are asked for."""
-    steps, mentioned = [], []
-
-    class Bar:
-        def __call__(self, step):
-            steps.append(step)
-
-        def mention(self, text):
-            mentioned.append(text)
-
-    @contextmanager
-    def bar(title, n_steps, show):
-        with telling(Bar()):
-            yield
-
-    monkeypatch.setattr("spectralgp.estimators.regressor.progress_bar", bar)
-    kernels = [Polynomial(0), Polynomial(2), Polynomial(1, laplacian="normalized")]
-    settings = Chebyshev(n_moments=5, tolerance=1e-7)
-    regressor(Stacking(kernels, n_folds=2), settings, verbose=1).fit(X, Y)
-    assert steps == ["fold 1 of 2", "fold 2 of 2", "all signals"]
-    assert any(text.startswith("moment ") for text in mentioned)
-
-
 def test_cross_validation_visits_the_graph_once(monkeypatch):
     """The largest eigenvalue and the density belong to the graph, not to a fold."""
     graph, runs = Graph(CASE.graph.weights), []
@@ -551,16 +501,6 @@ def test_cross_validation_visits_the_graph_once(monkeypatch):
     model = GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE)
     cross_val_score(model, X, Y, cv=4)
     assert len(runs) == 1
-
-
-def test_folds_filter_no_signals(monkeypatch):
-    """Densities of signals that were held out ask for energies, which all folds share, and for no means."""
-    runs, original = [], Quadrature.filtered
-    monkeypatch.setattr(Quadrature, "filtered", lambda self, *given: runs.append(1) or original(self, *given))
-    model = regressor([Polynomial(1), Polynomial(2)], Chebyshev(n_moments=33)).fit(X, Y)
-    assert runs == []
-    model.predict(NEW)
-    assert len(runs) == sum(model.kernel_weights_ > 0)
 
 
 def test_a_mixture_states_the_error_of_its_variances():
@@ -581,24 +521,6 @@ def test_variance_without_centring_is_about_the_mean():
             spectrum=spectrum, center=None, noise_variance=(0.5 * np.var(Y), 10 * np.var(Y)), prior=None
         ).fit(X, Y)
         assert model.noise_variance_ == pytest.approx(0.5 * np.var(Y), rel=1e-9)
-
-
-def test_the_states_of_recurrences_do_not_outlive_a_fit(monkeypatch):
-    """They take as much memory as the signals and the probes, several times; moments take none to speak of."""
-    graph = Graph(CASE.graph.weights)
-    model = GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE).fit(X, Y)
-    (density,) = [known for known in graph._cache.values() if isinstance(known, Density)]
-    (own,) = model.posterior_.signals._store.passes.values()
-    assert all(known.is_released for known in [*density._passes, own])
-
-    def fail(*_):
-        assert model.spectrum_.refined().multiplicities.size == 65
-        raise KeyboardInterrupt("stop")
-
-    monkeypatch.setattr("spectralgp.learning.candidates.learn_all", fail)
-    with pytest.raises(KeyboardInterrupt, match="stop"):
-        GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE).fit(X, Y)
-    assert all(known.is_released for known in density._passes)
 
 
 def test_values_say_nothing_of_others_where_signals_are_noise():

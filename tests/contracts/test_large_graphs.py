@@ -12,15 +12,13 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import KERNELS, LARGE_CASES, LARGE_FILTERS, LargeCase
 from spectralgp.graphs import Graph
-from spectralgp.learning import Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
+from spectralgp.learning import Outcome, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.model.kernels import (
     Diffusion,
     IndependentSignals,
-    LocalAverage,
     Polynomial,
-    PseudoInverse,
     held_out_inputs,
 )
 from spectralgp.model.signals import read_signals
@@ -84,12 +82,6 @@ def test_every_kernel_on_the_spectrum_works(name):
     assert oracle.relative_error(actual, expected) < QUADRATURE
     assert oracle.relative_error(gradient, expected_gradient) < QUADRATURE
     assert ours.errors(x).truncation < QUADRATURE * abs(expected)
-
-
-@pytest.mark.parametrize("kernel", [LocalAverage(), PseudoInverse()])
-def test_kernels_that_are_no_smooth_function_on_the_spectrum_say_so(kernel):
-    with pytest.raises(ValueError, match=r"graph_kernel must be a function on the spectrum.*for a large graph.*exact"):
-        learn(task_of(LARGE_CASES["low-pass, 10%"], Chebyshev()), kernel)
 
 
 # Stated errors
@@ -174,21 +166,6 @@ def test_too_few_moments_are_noticed_and_added():
     assert 0 < fit.truncation_error <= 1e-8 * case.signals.size
     exact = learn(task_of(case, prior=None), Polynomial(2, "interval"))
     assert abs(fit.log_likelihood - exact.log_likelihood) < OPTIMUM * case.signals.size
-
-
-def test_a_refined_fit_starts_from_the_coarse_solution(monkeypatch):
-    """Moments are added where they are needed; no form that was learnt before is learnt again."""
-    case = LARGE_CASES["notch, 1%"]
-    learnt = []
-    original = Sqp._highest
-    monkeypatch.setattr(
-        Sqp, "_highest", lambda self, objective, starts: learnt.append(objective) or original(self, objective, starts)
-    )
-    fit = learn(task_of(case, Chebyshev(n_moments=9, n_probes="exact"), prior=None), Polynomial(2))
-    sizes = [(objective.n_graph, objective.spectrum.n_moments) for objective in learnt]
-    assert sizes == sorted(sizes)
-    assert len(sizes) > 3
-    assert fit.converged
 
 
 def test_a_fit_that_runs_out_of_moments_says_so():
@@ -278,15 +255,6 @@ def test_variances_at_all_nodes_are_within_their_stated_error(case):
     assert np.all(np.isfinite(prediction.std()))
 
 
-def test_probes_cut_the_error_of_variances_by_their_root():
-    case = LARGE_CASES["low-pass, 10%"]
-    errors = []
-    for n_probes in (16, 256):
-        prediction = posteriors(case, dataclasses.replace(EXACTLY, n_probes=n_probes))[1].at(case.new)
-        errors.append(np.mean(prediction.variance_error))
-    assert 2.5 < errors[0] / errors[1] < 6.0  # four
-
-
 @pytest.mark.parametrize("name", LARGE_CASES)
 def test_log_densities_are_those_of_the_exact_posterior(name):
     case, (true, ours) = LARGE_CASES[name], remembered(name)
@@ -330,21 +298,6 @@ def test_samples_have_the_moments_of_the_prediction():
         assert np.all(np.abs(found - joint) < STANDARD_ERRORS * spread)
 
 
-def test_samples_of_a_filter_that_ends_at_zero_take_few_terms():
-    """Beyond the largest eigenvalue the filter turns negative: the root of its square has a kink there."""
-    case = LargeCase((1.0, -1.0), 0.1, n_nodes=60)
-    _, ours = posteriors(case)
-    kernel, basis = ours.prior.graph_kernel, ours.basis
-    assert basis._series(lambda eigenvalues: kernel.response(eigenvalues)[None]).shape[-1] == 2
-    assert basis._series(lambda eigenvalues: np.sqrt(kernel.power(eigenvalues))[None]).shape[-1] > 100
-
-
-def test_covariances_over_the_nodes_are_refused():
-    case, (_, ours) = LARGE_CASES["notch, 10%"], remembered("notch, 10%")
-    with pytest.raises(ValueError, match=r"return_cov must be False on a large graph.*300\^2 entries; got True\. Ask"):
-        ours.at(case.new).node_covariance()
-
-
 # Leave-one-out
 
 
@@ -359,12 +312,6 @@ def test_leaving_out_signals_is_that_of_the_exact_posterior(name):
     deviation = np.sqrt(np.mean((actual.std**2 - expected.std**2) ** 2, axis=1))
     assert np.all(deviation < 3 / np.sqrt(64) * np.mean(expected.std**2, axis=1))
     assert oracle.relative_error(np.mean(actual.std**2, axis=1), np.mean(expected.std**2, axis=1)) < 0.05
-
-
-@pytest.mark.parametrize("by", ["node", "entry"])
-def test_leaving_out_nodes_is_refused(by):
-    with pytest.raises(ValueError, match=rf"by must be 'signal' on a large graph.*got '{by}'\. Use spectrum='exact'"):
-        leave_one_out(remembered("notch, 10%")[1], by)
 
 
 # Independent signals, given covariances, odd graphs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -123,23 +122,6 @@ def test_determinants_by_probes_are_within_their_stated_errors():
     value, error = ProbedLatentCovariance(covariance).log_determinant(weights)
     assert abs(value - expected) < 4 * error
     assert error < 0.01 * expected
-
-
-@pytest.mark.parametrize(("size", "n_probes"), [(100, 8), (2**16, 8), (2**17, 4), (3 * 2**16, 2), (2**20, 2)])
-def test_probes_of_determinants_are_fewer_the_more_values_each_has(size, n_probes):
-    """Half a million values of all together, from two to eight."""
-    operator = SimpleNamespace(random_block=lambda draw, n_signals, random_state: n_signals)
-    covariance = SimpleNamespace(shape=(2, size // 2), basis=SimpleNamespace(operator=operator))
-    assert list(ProbedLatentCovariance(covariance)._probes(np.random.default_rng(0))) == [2] * n_probes
-
-
-def test_the_heat_kernel_leaves_the_share_that_it_should():
-    latent = ProbedLatentCovariance(problem("poisson", n_probes="exact")[0])
-    eigenvalues = spectralgp.decompose(GRAPH, scaled=True).eigenvalues
-    for share in (0.05, 0.3, 0.9):
-        assert abs(np.mean(np.exp(-latent._time(share) * eigenvalues)) - share) < 1e-3
-    assert latent._time(1.0) == latent._time(1.5) == 0.0
-    assert latent._time(1e-9) == pytest.approx(1e3, rel=0.01)  # over the largest eigenvalue: one, of scaled ones
 
 
 def test_curvatures_around_an_entry_are_those_of_the_heat_kernel_and_of_similar_signals():

@@ -548,7 +548,7 @@ class Normal:
     BESIDE, NEW_BESIDE = RNG.uniform(0.5, 3.0, (4, 5)), RNG.uniform(0.5, 3.0, (2, 5))
     VALUES, FURTHER = RNG.standard_normal((4, 5)), RNG.standard_normal((2, 5))
 
-    def __init__(self, complete: bool = False) -> None:
+    def __init__(self, complete: bool = False, effort: sites.Effort | None = None) -> None:
         prior = graph_gp(
             Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (1, 4)]), Diffusion(1.0), RBF(0.7), self.WHITE
         )
@@ -560,7 +560,11 @@ class Normal:
         beside = np.full((4, 5), 1.7) if complete else self.BESIDE
         likelihood, none = Gaussian(self.SCALE), np.empty((0, 4, 5))
         known = ObservationModel(likelihood, beside, none)
-        self.posterior = condition_latent(prior, self.INPUTS, read_signals(self.values), known)
+        signals, latent_covariance = read_signals(self.values), prior.latent_covariance(self.INPUTS)
+        if effort is not None:
+            own = sites.find_sites(latent_covariance, known.observations(self.values), effort=effort)
+            known.last_found.append((prior, signals, own))
+        self.posterior = condition_latent(prior, self.INPUTS, signals, known)
         self.new = self.posterior.at(self.NEW).seen_with(ObservationModel(likelihood, self.NEW_BESIDE, none[:, :2]))
         both = np.vstack([self.INPUTS, self.NEW])
         node = prior.node_covariance()
@@ -619,11 +623,9 @@ def test_laws_of_normal_values_are_dense_ones(normal, which):
     assert relative_error(logs, expected) < BY_QUADRATURE
 
 
-def test_laws_at_new_inputs_by_effective_curvatures_are_dense_ones_where_noise_is_the_same(monkeypatch):
+def test_laws_at_new_inputs_by_effective_curvatures_are_dense_ones_where_noise_is_the_same():
     """Equation (39) is exact there, too many signals to write out though there are."""
-    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
-    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
-    normal = Normal(complete=True)
+    normal = Normal(complete=True, effort=sites.FINAL._replace(most_exact=0, most_written_out=0))
     assert normal.posterior.sites.root is None
     wanted = np.arange(20, 30)
     mean, covariance = normal.law(normal.signal, wanted, normal.seen)
@@ -657,20 +659,13 @@ def test_densities_of_normal_values_are_dense_ones(normal):
 
 
 def test_densities_of_more_values_than_are_written_out_are_refused_together(normal, monkeypatch):
-    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 8)
     assert np.isfinite(normal.new.log_density(normal.further))  # of eight values
     monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 7)
     with pytest.raises(ValueError, match="joint must be False for 8 values with a likelihood"):
         normal.new.log_density(normal.further)
     assert np.all(np.isfinite(normal.new.log_density(normal.further, joint=False)))
     one = np.where(np.arange(2)[:, None] == 1, normal.further, np.nan)
-    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 3)
     assert normal.new.log_density(one) == pytest.approx(normal.new.log_density(one, joint=False)[1])
-    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
-    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
-    given = Normal(complete=True).new.given(normal.further)
-    with pytest.raises(ValueError, match="joint must be False for 10 values with a likelihood"):
-        given.latent.among(np.ones(given.mean.shape, dtype=bool))
 
 
 def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):

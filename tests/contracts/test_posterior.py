@@ -120,14 +120,6 @@ def test_log_density_is_that_of_dense_conditioning(name, graph, relative_noise):
     assert oracle.relative_error(actual, alone, max(np.max(np.abs(alone)), setting.n_nodes)) < FORMULA
 
 
-@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage"])
-def test_log_density_is_that_of_its_own_mean_and_covariance(name):
-    setting = Setting(name, "disconnected")
-    noisy = setting.covariance + setting.noise * np.eye(len(setting.covariance))
-    expected = oracle.log_density(setting.observed.ravel(), setting.mean.ravel(), noisy)
-    assert oracle.relative_error(setting.prediction.log_density(setting.observed), expected) < FORMULA
-
-
 def test_predicting_at_the_training_inputs_shrinks_the_data():
     """The mean (8) at the training inputs is what the noise leaves of the data: Y - sigma^2 C^-1 Y."""
     setting = Setting("Polynomial(3)", "random", new=TRAINING)

@@ -29,7 +29,7 @@ from spectralgp.learning import Outcome, Sqp, Task, learn
 from spectralgp.learning import sqp as sqp_module
 from spectralgp.learning.objective import Objective
 from spectralgp.model.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
-from spectralgp.model.spectra import Chebyshev, Exact, ExactSpectrum, decompose
+from spectralgp.model.spectra import Chebyshev, Exact, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 
 every_truth = pytest.mark.parametrize("truth", TRUTHS)
@@ -268,31 +268,6 @@ def test_awkward_problems_end_with_a_valid_filter(name, prior):
     assert np.min(fit.model.graph_kernel.response(fit.model.spectrum.eigenvalues)) >= 0
     assert fit.model.noise_variance > 0
     assert fit.converged, fit.message
-
-
-def test_two_thousand_eigenvalues_need_a_handful_of_constraints(monkeypatch):
-    n_nodes, n_signals = 2000, 4
-    graph = Graph(np.zeros((n_nodes, n_nodes)))
-    eigenvalues = np.linspace(0, 1, n_nodes) ** 1.5
-    monkeypatch.setattr(Task, "spectrum_of", lambda *_: ExactSpectrum(graph, "combinatorial", True, eigenvalues))
-    rng = np.random.default_rng(0)
-    truth = np.maximum(np.sin(7 * eigenvalues), 0.0)
-    signals = truth * rng.standard_normal((n_signals, n_nodes)) + 0.1 * rng.standard_normal((n_signals, n_nodes))
-    sizes = []
-    original = sqp_module._quadratic_program
-
-    def watched(root, gradient, rows, least):
-        sizes.append(len(rows))
-        return original(root, gradient, rows, least)
-
-    monkeypatch.setattr(sqp_module, "_quadratic_program", watched)
-    fit = learn(Task.of(graph, None, np.empty((n_signals, 0)), signals, prior=None), Polynomial(6))
-    response = fit.model.graph_kernel.response(eigenvalues)
-    assert fit.converged, fit.message
-    assert response.min() >= 0
-    assert response.min() < 1e-6 * response.max()  # the constraint binds
-    assert fit.certificate.lift < 1e-8
-    assert max(sizes) < 60
 
 
 def test_scaling_the_laplacian_changes_nothing_about_polynomials():

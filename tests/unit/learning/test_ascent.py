@@ -7,11 +7,10 @@ import pytest
 from scipy.optimize import nnls
 
 import oracle
-from spectralgp import Graph, Polynomial, Sqp, Task, learn
-from spectralgp.learning import Certificate, Outcome, sqp
+from spectralgp.learning import Certificate, Outcome
 from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
-from spectralgp.learning.sqp import _climb, _KnownMaximum, _quadratic_program, judged, maximise, updated
-from spectralgp.model.kernels import Positivity, WithResidual
+from spectralgp.learning.sqp import _quadratic_program, judged, maximise, updated
+from spectralgp.model.kernels import Positivity
 from tolerances import EXACT
 
 
@@ -58,86 +57,6 @@ def test_an_update_is_that_of_powell(curvature):
     assert oracle.relative_error(step @ found @ step, max(curvature, 0.2) * expected) < EXACT
     if curvature > 0.2:
         assert oracle.relative_error(found @ step, change) < EXACT
-
-
-def test_an_ascent_that_is_higher_than_a_known_maximum_goes_on():
-    """Else what it had reached by then would be taken for the highest maximum, and it is none."""
-    known = _KnownMaximum(np.zeros(2), 5.0, np.eye(2))
-    near = np.array([0.1, 0.0])
-    assert known.is_ahead(near, 4.99, 0.001)
-    assert not known.is_ahead(near, 5.01, 0.001)
-    assert not known.is_ahead(near + 1, 4.99, 0.001)
-    assert not known.is_ahead(near, 4.99, 1.0)
-    # as near as a twentieth of a nat along its parabola, and no promise of more than that above it
-    assert [known.is_ahead(np.array([0.0, far]), 4.99, 0.001) for far in (0.31, 0.32)] == [True, False]
-    assert [known.is_ahead(near, 4.99, promised) for promised in (0.11, 0.13)] == [True, False]
-    assert _KnownMaximum(np.zeros(2), 0.0, 0.1 * np.eye(2)).is_ahead(np.array([1.0, 0.0]), 0.0, 0.1)
-    steep = _KnownMaximum(np.zeros(2), 5.0, np.diag([4.0, 1.0]))
-    assert [steep.is_ahead(np.array([far, 0.0]), 4.99, 0.001) for far in (0.15, 0.165)] == [True, False]
-
-
-class Flat:
-    """An objective that is the same everywhere."""
-
-    units = np.ones(2)
-
-    def evaluate(self, x):
-        return 1e6, np.zeros(2)
-
-
-def test_a_step_that_rounding_swallows_is_none():
-    assert _climb(Flat(), np.ones(2), 1e6, np.full(2, 1e-20), 1e-20) is None
-
-
-class Line:
-    """A function of the share of a step of one unit that promises one nat, which notes the shares tried."""
-
-    units = np.ones(1)
-
-    def __init__(self, value):
-        self.value, self.shares = value, []
-
-    def evaluate(self, x):
-        self.shares.append(float(x[0]))
-        return self.value(float(x[0])), np.ones(1)
-
-
-@pytest.mark.parametrize(
-    ("value", "shares"),
-    [
-        (lambda share: share - 0.95 * share**2, [1.0]),
-        (lambda share: 1.1e-4, [1.0]),  # a ten-thousandth of the promise is enough
-        (lambda share: share - 2 * share**2, [1.0, 0.25]),  # the top of the parabola
-        (lambda share: share - 50 * share**2, [1.0, 0.1, 0.01]),  # which lies further than a tenth
-        (lambda share: 0.9e-4 if share == 1 else share, [1.0, 0.5]),  # or nearer than half
-        (lambda share: -np.inf if share > 0.05 else share, [1.0, 0.1, 0.01]),
-        (lambda share: np.nan if share > 0.05 else share, [1.0, 0.1, 0.01]),
-        (lambda share: {1.0: -100.0, 0.1: 5e-6}.get(share, share), [1.0, 0.1, 0.05]),
-    ],
-)
-def test_a_step_is_cut_to_the_top_of_a_parabola_within_reason(value, shares):
-    line = Line(value)
-    x, found, _ = _climb(line, np.zeros(1), 0.0, np.ones(1), 1.0)
-    assert line.shares == pytest.approx(shares, rel=1e-9)
-    assert (x.tolist(), found) == (line.shares[-1:], value(line.shares[-1]))
-
-
-def test_a_step_that_never_leads_up_is_cut_so_often_and_no_more():
-    line = Line(lambda share: -1.0)
-    assert _climb(line, np.zeros(1), 0.0, np.ones(1), 1.0) is None
-    assert len(line.shares) == 25
-
-
-def test_points_that_rounding_misses_are_not_asked_for_again(monkeypatch):
-    """Signals that are all zero drive filters to zero by steps against constraints at every one of their points."""
-    solved, stepped = [], []
-    solve, step = sqp._quadratic_program, sqp._Constraints.step
-    monkeypatch.setattr(sqp, "_quadratic_program", lambda *arguments: solved.append(1) or solve(*arguments))
-    monkeypatch.setattr(sqp._Constraints, "step", lambda *arguments: stepped.append(1) or step(*arguments))
-    ring = Graph.from_edges([(node, (node + 1) % 5) for node in range(5)])
-    kernel = WithResidual.of(Polynomial(2), Polynomial(2))
-    learn(Task.of(ring, None, np.empty((12, 0)), np.zeros((12, 5))), kernel)
-    assert len(solved) <= 2 * len(stepped)
 
 
 class Parabola:
@@ -262,112 +181,6 @@ def test_a_curvature_that_is_not_known_is_that_of_one_unit_per_observation():
     np.testing.assert_allclose(x, [0.9, -1.2])
 
 
-class Other:
-    """A place where a search ended."""
-
-    def __init__(self, x, value):
-        self.x, self.value = np.array(x, float), value
-
-
-def test_solutions_are_distinct_where_they_are_high_enough_and_apart():
-    """Within 1.2 nats of the highest, and half a nat apart along the parabola of the curvature."""
-    objective = Parabola([0.0, 0.0], np.diag([2.0, 1.0]))
-    places = [([-1, 0], 3.9), ([1.1, 0], 4.4), ([0, 0], 5.0), ([0, 3], 3.7), ([1, 0], 4.5), ([0, 0.9], 4.9)]
-    found = [Other(*place) for place in places]
-    kept = sqp._distinct(objective, found, 1.2, 0.5)
-    assert [one.tolist() for one in kept] == [[0, 0], [1, 0], [-1, 0]]
-    objective.precision = lambda x: None
-    assert len(sqp._distinct(objective, found, 1.2, 0.5)) == len(found)
-
-
-class Held(Counting):
-    """A parabola whose last parameter is the input kernel's; the best of the others is known for each."""
-
-    is_of_inputs = np.array([False, True])
-    wall = np.inf  # of the last, beyond which it is very low
-
-    @property
-    def task(self):
-        return self
-
-    signals = property(lambda self: self)
-
-    def evaluate(self, x):
-        value, gradient = super().evaluate(x)
-        return (value if x[1] <= self.wall else -1e9), gradient
-
-    def inputs_held(self, x):
-        best = self.top[0] - self.curvature[0, 1] / self.curvature[0, 0] * (x[1] - self.top[1])
-        return Parabola([best], self.curvature[:1, :1])
-
-
-@pytest.mark.parametrize(("distance", "end"), [(3.5, 3.5), (30.0, 20.0)])
-def test_inputs_settle_in_twenty_steps_of_a_unit(distance, end):
-    """With the best of the others at each step, so that a step in a valley is as long as on a plain."""
-    objective = Held([1.0, distance], CURVED)
-    x = sqp._settled(objective, np.array([7.0, 0.0]), 100)
-    assert x[1] == pytest.approx(end)
-    assert x[0] == pytest.approx(1.0 - 0.3 * (end - distance))
-    # each is tried once, and evaluated again for its gradient
-    assert len({tuple(point) for point in objective.points}) == 1 + np.ceil(end)
-
-
-@pytest.mark.parametrize(("distance", "n_precisions"), [(3.4, 1), (3.6, 2)])
-def test_inputs_have_a_fresh_curvature_after_a_step_that_promised_ten_nats(distance, n_precisions):
-    """Along the valley the curvature is 0.82, so that the step promises as much times the squared distance."""
-    objective = Held([1.0, distance], CURVED)
-    objective.units = np.full(2, 10.0)
-    assert sqp._settled(objective, np.zeros(2), 100)[1] == pytest.approx(distance)
-    assert objective.n_precisions == n_precisions
-
-
-class Plateau(Held):
-    """One that promises what a parabola does, and keeps little of it."""
-
-    def evaluate(self, x):
-        gradient = super().evaluate(x)[1]
-        return 1e-4 * float(x[1] > 0), gradient * float(x[1] == 0)
-
-
-def test_a_step_of_inputs_must_keep_a_ten_thousandth_of_what_it_promises():
-    for distance, end in ((0.7, 0.7), (1.4, 0.5)):  # which promise 0.4 and, cut to a unit, 1.1 nats: half is taken
-        assert sqp._settled(Plateau([0.0, distance], CURVED), np.zeros(2), 100)[1] == pytest.approx(end)
-
-
-def test_several_ascents_stop_short_of_a_maximum_that_is_known():
-    """The second comes to where the first ended; the third is elsewhere, and higher; the fourth comes to that."""
-
-    class Hills(Counting):
-        def evaluate(self, x):
-            value, gradient = super().evaluate(x)
-            return (value, gradient) if x[0] < 50 else (7.0 - 0.5 * (x[0] - 100.0) ** 2, np.array([100.0 - x[0]]))
-
-    hills = Hills([0.0], np.eye(1))
-    hills.units, starts = np.full(1, 100.0), [np.array([start]) for start in (2.0, 0.2, 97.0, 100.2)]
-    found = sqp._ascents(hills, starts, 100, None)
-    ends = [(one.x[0], one.detail) for one in found]
-    known, searched = "on the way to a maximum that is known", "no step promises more"
-    assert ends == [(0.0, searched), (0.2, known), (100.0, searched), (100.2, known)]
-    hills.task = Task.of(Graph.from_edges([(0, 1)]), None, np.empty((3, 0)), np.ones((3, 2)))
-    highest = Sqp()._highest(hills, starts)
-    assert (highest.x.tolist(), highest.value) == ([100.0], 7.0)
-
-
-def test_steps_of_inputs_are_halved_five_times():
-    objective = Held([0.0, 2.0], CURVED)
-    objective.wall = 0.3
-    x = sqp._settled(objective, np.zeros(2), 100)
-    tried = list(dict.fromkeys(float(point[1]) for point in objective.points))
-    assert tried[:4] == pytest.approx([0.0, 1.0, 0.5, 0.25])  # of which the last is taken, and from there:
-    assert tried[4:] == pytest.approx([1.25, 0.75, 0.375, 0.3125])  # and a half again
-    assert x[1] == pytest.approx(0.25)
-    # a step that promises less than what is asked for is not taken
-    profile = CURVED[1, 1] - CURVED[0, 1] ** 2 / CURVED[0, 0]
-    for tolerance, end in ((0.9 * profile * 0.25, 0.5), (1.1 * profile * 0.25, 0.0)):
-        near = Held([0.0, 0.5], CURVED)
-        assert sqp._settled(near, np.zeros(2), 100, tolerance)[1] == pytest.approx(end)
-
-
 def filters_at(*rows):
     return (Positivity(np.linspace(0.0, 1.0, len(rows)), np.array(rows, float), np.array([1.0, 0.0])),)
 
@@ -395,31 +208,12 @@ def test_an_ascent_from_below_zero_begins_at_the_nearest_point_that_is_not():
     np.testing.assert_array_equal(allowed.points[0], [2.0, -1.0])
 
 
-def test_rounding_below_zero_is_a_share_of_the_filters_largest_value():
-    """A filter of 4 at one end that touches zero at the other."""
-    objective = Parabola([0.0, 0.0], np.eye(2), -50.0, 50.0, filters=filters_at([1, 0], [1, 1]))
-    x = np.array([4.0, -4.0])
-    constraints = sqp._Constraints(objective, x)
-    for fall, is_allowed in ((3.9e-12, True), (4.1e-12, False)):
-        assert constraints.allow(x, np.array([0.0, -fall])) is is_allowed
-    assert constraints.allow(x, np.array([46.0, 0.0]))
-    assert not constraints.allow(x, np.array([46.1, 0.0]))
-    assert not constraints.allow(x, np.array([0.0, -46.1]))
-
-
-def test_no_step_takes_a_filter_from_well_above_zero_to_less_than_a_fifth(monkeypatch):
+def test_no_step_takes_a_filter_from_well_above_zero_to_less_than_a_fifth():
     """The top is far below zero; a filter that nearly touches it may go there at once."""
     objective = Counting([-50.0, 0.0], np.eye(2), filters=filters_at([1, 0], [1, 1]))
     objective.units = np.full(2, 100.0)
     maximise(objective, np.array([10.0, 0.0]), 2)
     np.testing.assert_allclose(objective.points[:3], [[10.0, 0.0], [2.0, 0.0], [0.4, 0.0]], atol=1e-9)
-    for response, least in ((1.1e-3, 2.2e-4), (0.9e-3, 0.0)):
-        np.testing.assert_allclose(sqp._least(np.array([1.0, response]), 1.0), [0.2, least])
-    solved = []
-    monkeypatch.setattr(sqp, "_quadratic_program", lambda *arguments: solved.append(1))
-    free = Counting([3.0, 1.0], np.eye(2), filters=filters_at([1, 0], [1, 1]))
-    assert maximise(free, np.array([1.0, 1.0]), 100)[0] == pytest.approx([3.0, 1.0])
-    assert not solved  # which steps that nothing stands against need not
 
 
 @pytest.mark.parametrize("size", [1e-7, 1.0, 1e7])

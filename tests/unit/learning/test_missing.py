@@ -27,9 +27,8 @@ from spectralgp import (
 from spectralgp.learning import Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.expectations import LatentExpectation, MissingValueExpectation
-from spectralgp.learning.fit import Outcome
 from spectralgp.learning.missing import objective_of
-from spectralgp.model.fields import ObservationModel, PartialObservations, seen_about
+from spectralgp.model.fields import ObservationModel, seen_about
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
@@ -240,152 +239,6 @@ def test_few_holes_are_completed_exactly_in_coarse_fits_too():
     assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4
 
 
-class Line:
-    """An objective without constraints, whose models are points."""
-
-    units, bounds = np.ones(2), np.array([[-1e3, 1e3], [-1e3, 4.0]])
-
-    def __init__(self, precision=None) -> None:
-        self.known = precision
-
-    def precision(self, x):
-        return self.known
-
-    def positivity(self, x):
-        return ()
-
-    def model(self, x):
-        return x
-
-
-def steps_of(matrix: np.ndarray, end: np.ndarray, start: np.ndarray, number: int) -> list[missing._Step]:
-    """Steps that leave a share of the way, each from the end of the one before."""
-    found, x = [], start
-    for _ in range(number):
-        after = end + matrix @ (x - end)
-        fit = SimpleNamespace(model=after)
-        found.append(missing._Step(x, after, fit, 1.0, False, None, None))
-        x = after
-    return found
-
-
-def searching(objective) -> missing._ExpectationMaximisation:
-    search = object.__new__(missing._ExpectationMaximisation)
-    search.objective, search.expectation = objective, SimpleNamespace(ahead=None, n_draws=16, missing_share=0.4)
-    search.is_coarse, search.reach = False, 1.0
-    return search
-
-
-@pytest.mark.parametrize("precision", [None, np.array([[2.0, 0.3], [0.3, 0.7]])])
-def test_extrapolation_finds_the_end_of_steps_that_leave_a_share_of_the_way(precision):
-    """Exactly in two dimensions after three steps, and in one after two."""
-    search, end = searching(Line(precision)), np.array([0.7, -1.3])
-    history = steps_of(np.array([[0.8, 0.1], [0.05, 0.6]]), end, np.array([3.0, 2.0]), 3)
-    np.testing.assert_allclose(search._extrapolated(history), end, atol=1e-6)
-    history = steps_of(0.8 * np.eye(2), end, np.array([3.0, 2.0]), 2)
-    np.testing.assert_allclose(search._extrapolated(history), end, atol=1e-9)
-    assert search._extrapolated(history[:1]) is history[0].fit.model
-
-
-def test_extrapolation_goes_no_further_than_twenty_steps_and_the_bounds():
-    search, end = searching(Line()), np.array([0.7, -1.3])
-    history = steps_of(0.99 * np.eye(2), end, np.array([3.0, 2.0]), 2)  # 99 steps are left
-    last = history[-1]
-    np.testing.assert_allclose(search._extrapolated(history), last.after + 20 * (last.after - last.before), rtol=1e-6)
-    history = steps_of(0.8 * np.eye(2), np.array([0.7, 9.0]), np.array([3.0, 2.0]), 2)
-    np.testing.assert_allclose(search._extrapolated(history), [0.7, 4.0], atol=1e-9)
-
-
-def test_what_is_known_of_the_way_ahead_is_gone_as_far_as_it_reaches():
-    search, reached = searching(Line()), []
-    search.expectation = SimpleNamespace(ahead=np.array([5.0, 1.0]), lengthen=reached.append)
-    search.reach = 0.25
-    history = steps_of(0.8 * np.eye(2), np.array([0.7, -1.3]), np.array([3.0, 2.0]), 1)
-    after = history[0].after
-    np.testing.assert_allclose(search._extrapolated(history), after + 0.25 * (np.array([5.0, 1.0]) - after))
-    assert reached == [0.25]
-
-
-def test_an_extrapolation_that_breaks_a_constraint_is_shortened(monkeypatch):
-    """By half and by half again, as long as a filter would have to be lifted by more than a hundredth."""
-    search, last = searching(Line()), steps_of(0.8 * np.eye(2), np.zeros(2), np.array([3.0, 2.0]), 1)[0]
-    for lift_at, share in ((9.0, 1.0), (0.7, 0.5), (0.3, 0.25), (0.1, 0.0)):
-        monkeypatch.setattr(
-            missing, "lift_above_zero", lambda _, x, a=lift_at: (x, 0.0101 if x[0] - last.after[0] > a else 0.01)
-        )
-        found = search._moved(search.objective, last, np.array([1.0, -0.5]))
-        np.testing.assert_allclose(found, last.after + share * np.array([1.0, -0.5]))
-
-
-def test_a_step_is_astray_where_more_is_left_than_before():
-    last = missing._Step(None, None, None, 1.0, False, 2.0, None)
-    for left, is_astray in ((3.0, False), (3.1, True)):
-        assert missing._is_astray(dataclasses.replace(last, left_nats=left), last) is is_astray
-    for step in (dataclasses.replace(last, left_nats=None), last):
-        before = dataclasses.replace(last, left_nats=None) if step is last else last
-        assert not missing._is_astray(dataclasses.replace(step, gain=1.0), before)
-        assert missing._is_astray(dataclasses.replace(step, gain=1.1), before)
-
-
-@pytest.mark.parametrize(("size", "n_draws"), [(0.0199, 16), (0.0201, 32), (0.05, 48), (1.0, 960), (2.0, 1_024)])
-def test_draws_grow_as_far_as_their_gradients_differ(size, n_draws, monkeypatch):
-    """Half the trace of the spread of the mean gradient over the precision, and more the more is missing."""
-    precision, rng = np.array([[2.0, 0.3], [0.3, 0.7]]), np.random.default_rng(0)
-    gradients = rng.standard_normal((8, 2))
-    gradients -= gradients.mean(axis=0)
-    spread = sum(np.outer(one, one) for one in gradients) / 7 / 8
-    gradients *= np.sqrt(size * (1 - 0.4) / (0.5 * np.trace(np.linalg.solve(precision, spread))))
-    search, told = searching(Line(precision)), []
-    deviations = rng.standard_normal((16, 1, 2))
-
-    @dataclasses.dataclass
-    class Part:
-        signals: object
-
-    def completed(values, scaled):
-        told.append(scaled)
-        return SimpleNamespace(values=values)
-
-    search.objective.task = Part(SimpleNamespace(values=None, deviations=deviations))
-    search.objective.graph_kernel = search.objective.spectrum = None
-    search.task = SimpleNamespace(signals=SimpleNamespace(completed=completed, shape=(1, 2)), spectrum=None)
-    following = iter(gradients)
-    fake = SimpleNamespace(evaluate=lambda x: (0.0, next(following)))
-    monkeypatch.setattr(missing, "Objective", lambda *_: fake)
-    assert search._has_enough_draws(np.zeros(2)) is (n_draws == 16)
-    assert search.expectation.n_draws == n_draws
-    np.testing.assert_allclose(np.concatenate(told), deviations * np.sqrt(8))
-
-
-def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypatch):
-    """Of the mean by the square for each value; of draws as they are; each goes on from the last solutions."""
-    expectation, asked, told = MissingValueExpectation(task_of("30%"), 3), [], []
-    draws, about = PartialObservations.draws, expectations.seen_about
-
-    def recorded(self, n_draws, random_state, start, tolerance):
-        asked.append((n_draws, None if start is None else len(start), tolerance))
-        return draws(self, n_draws, random_state, start, tolerance)
-
-    def iterative(*given, **how):
-        told.append(how)
-        return about(*given, **how, most_dense=-1)
-
-    monkeypatch.setattr(PartialObservations, "draws", recorded)
-    monkeypatch.setattr(expectations, "seen_about", iterative)
-    monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 1e-9)
-    for is_far in (True, False, True):
-        expectation.completed(TRUTH, is_far)
-    energy = np.sum(np.square(SIGNALS), where=observed("30%")) / 0.1
-    coarse = pytest.approx(np.sqrt(0.01 / energy))
-    assert asked == [(2, None, coarse), (3, 3, coarse), (2, 2, coarse)]
-    fine = np.sqrt(3e-6 / np.count_nonzero(observed("30%")))
-    assert told == [{"tolerance": pytest.approx(fine)}] * 3
-    monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 0.1)
-    expectation.completed(TRUTH)
-    assert told[-1] == {"tolerance": 0.1}
-    assert asked[-1] == (3, 3, 0.1)
-
-
 def test_one_draw_completes_signals_without_their_mean():
     """A prior draw, moved by what it misses of the values: on average the mean, about it the covariance."""
     task = task_of("30%")
@@ -398,124 +251,6 @@ def test_one_draw_completes_signals_without_their_mean():
     assert len(found.deviations) == 0
     again = expectation.completed(TRUTH).signals  # from the solution that it found
     assert relative_error(again.values, found.values) < 1e-3
-
-
-class Scripted(missing._ExpectationMaximisation):
-    """The loop alone: what steps gain is written down, and models are names."""
-
-    def __init__(self, gains, tolerance=1e-3, left=None, draws=(), restarts=(), max_steps=20, share=0.5) -> None:
-        self.gains, self.left, self.enough, self.higher = iter(gains), left, iter(draws), iter(restarts)
-        self.max_steps, self.tolerance_nats, self.reach = max_steps, tolerance, 1.0
-        self.expectation = SimpleNamespace(has_parameters=False, missing_share=share, likelihood="first")
-        self.asked, self.histories, self.reaches = [], [], []
-
-    def _first_fit(self, warm_start, near):
-        return SimpleNamespace(outcome=Outcome.CONVERGED, model="start")
-
-    def _step(self, model, fit, is_far, solver=None):
-        number = len(self.asked)
-        self.asked.append((model, is_far))
-        gain = next(self.gains)
-        left = None if self.left is None else gain * self.left
-        found = SimpleNamespace(model=f"fit {number}")
-        return missing._Step(None, None, found, gain, is_far, left, f"likelihood {number}")
-
-    def _extrapolated(self, history):
-        self.histories.append([step.gain for step in history])
-        self.reaches.append(self.reach)
-        return f"after {history[-1].fit.model}"
-
-    def _has_enough_draws(self, x):
-        return next(self.enough, True)
-
-    def _restarted(self, fit):
-        return next(self.higher, None)
-
-    def _finished(self, fit, outcome, detail):
-        return fit.model, outcome, detail
-
-
-def test_steps_end_where_what_is_left_is_within_the_tolerance():
-    """By the share that is missing, or by how gains fall where that is more, at most by 0.98."""
-    for gains, number in (
-        ([0.004, 0.0004, 0.0], 2),  # a half is missing: as much is left as was gained
-        ([0.0004, 0.0], 1),
-        ([0.00051, 0.0, 0.0], 2),
-        ([0.004, 0.00049, 0.0], 2),
-        ([0.004, 0.0004, 0.00035, 0.0], 2),
-        ([0.02, 0.005, 0.003, 0.0024, 0.0001, 0.0], 5),
-        ([0.0006, 0.0004, 0.0001, 0.0], 3),  # the gain falls by a third: the share of the way by 0.82
-        ([0.1, 0.00002, 0.1], 2),
-        ([0.0006, 0.0006, 0.000019, 0.0], 3),
-        ([-0.1, 0.1, 0.0], 1),
-    ):
-        search = Scripted(gains)
-        model, outcome, _ = search.fit(SimpleNamespace(model="warm"))
-        assert outcome is Outcome.CONVERGED
-        assert len(search.asked) == number, gains
-        assert model == f"fit {number - 1}"
-        assert not any(is_far for _, is_far in search.asked)
-    equal = Scripted([0.0006] * 30)
-    assert equal.fit(SimpleNamespace(model="warm"))[1:] == (
-        Outcome.NOT_STATIONARY,
-        "another step would gain 0.0006 nats",
-    )
-    assert len(equal.asked) == 20
-    little = Scripted([0.00002, 0.00002])  # 0.98 at most: fifty times as much is left
-    assert little.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
-    known = Scripted([0.002, 0.0009, 0.0], left=1.1)
-    known.fit(SimpleNamespace(model="warm"))
-    assert len(known.asked) == 2
-
-
-@pytest.mark.parametrize(("tolerance", "limit"), [(1e-3, 10.0), (3.0, 30.0)])
-def test_completions_are_rough_until_a_step_gains_little_and_never_again(tolerance, limit):
-    gains = [100.0, limit + 0.1, limit, limit + 5.0, 0.0]
-    search = Scripted(gains, tolerance)
-    search.fit(None)
-    assert [is_far for _, is_far in search.asked] == [True, True, True, False, False]
-    assert search.histories[-1] == [limit + 5.0]  # without the steps that were far
-    near = Scripted([100.0, 0.0])
-    near.fit(None, near="model")
-    assert [is_far for _, is_far in near.asked] == [False, False]
-    far = Scripted([0.0, 0.0])  # a step that is far is not the last
-    far.fit(None)
-    assert [is_far for _, is_far in far.asked] == [True, False]
-
-
-def test_an_extrapolation_that_led_astray_is_taken_back():
-    """The next step begins where it began; of the way ahead a quarter is gone, and then twice as much each time."""
-    search = Scripted([9.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0])
-    search.fit(SimpleNamespace(model="warm"))
-    models = [model for model, _ in search.asked]
-    assert models[:5] == ["start", "after fit 0", "after fit 1", "fit 1", "after fit 3"]
-    assert search.expectation.likelihood == "likelihood 1"
-    assert search.histories == [[9.0], [9.0, 5.0], [4.0], [4.0, 3.0], [4.0, 3.0, 2.0], [4.0, 3.0, 2.0, 1.0]]
-    assert search.reaches == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
-    long = Scripted([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.0])
-    long.fit(SimpleNamespace(model="warm"))
-    assert long.histories[-1] == [7.0, 6.0, 5.0, 4.0, 3.0, 2.0]  # five, and the last
-
-
-def test_more_draws_and_higher_restarts_begin_anew():
-    search = Scripted([0.5, 0.0, 0.3, 0.0, 0.2, 0.0], draws=[False], restarts=[SimpleNamespace(model="higher")])
-    assert search.fit(SimpleNamespace(model="warm"))[1] is Outcome.CONVERGED
-    models = [model for model, _ in search.asked]
-    assert models == ["start", "after fit 0", "fit 1", "after fit 2", "higher", "after fit 4"]
-    assert search.histories == [[0.5], [0.3], [0.2]]
-
-
-def test_there_is_a_step_for_every_five_iterations_and_one_at_least():
-    for max_iterations, max_steps in ((500, 100), (24, 4), (25, 5), (3, 1)):
-        search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), Sqp(max_iterations=max_iterations))
-        assert search.max_steps == max_steps
-    assert search.tolerance_nats == 1e-3
-    assert search.reach == 1.0
-    assert not search.is_coarse
-    coarse = Sqp().coarse()
-    search = missing._ExpectationMaximisation(task_of("30%"), Polynomial(1), coarse)
-    assert search.is_coarse
-    assert search.tolerance_nats == coarse.tolerance_nats > 1e-3
 
 
 # Latent signals
@@ -531,14 +266,13 @@ def latent_task(likelihood, **settings) -> Task:
     return dataclasses.replace(task, signals=read_signals(values), observed_by=observed_by)
 
 
-class Hill(Line):
-    """A quadratic objective, with a note of the noise that its information is asked for."""
+class Hill:
+    """A quadratic objective without constraints, with a note of the noise that its information is asked for."""
 
-    bounds = np.array([[-1e3, 1e3], [-1e3, 1e3]])
+    units, bounds = np.ones(2), np.array([[-1e3, 1e3], [-1e3, 1e3]])
 
     def __init__(self, precision, slope) -> None:
-        super().__init__(precision)
-        self.slope, self.noises = slope, []
+        self.known, self.slope, self.noises = precision, slope, []
 
     def precision(self, x, noise):
         self.noises.append(noise)
@@ -602,38 +336,3 @@ def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
     assert efforts[-1] == STEP
     assert learns.finished(TRUTH).likelihood.dispersion == learns.likelihood.dispersion
     assert (learns.names, learns.gain) == ((), 0.0)
-
-
-def test_deviations_of_latent_signals_are_as_many_as_operations_allow(monkeypatch):
-    """Eight at least; on a large graph they are draws, solved as finely as the tolerance in nats says."""
-    asked = []
-
-    def deviating(n_draws, random_state, start, tolerance):
-        asked.append((n_draws, start, tolerance))
-        return np.full((n_draws, 5, N_NODES), 3.0), "solutions"
-
-    nothing = np.zeros((1, 5, N_NODES))
-    sites = SimpleNamespace(
-        observations=None,
-        image=nothing[0],
-        deviating=deviating,
-        field_factors=np.full((1, 5, N_NODES), 7.0),
-        deviations=lambda most, _: asked.append(most) or nothing,
-    )
-    monkeypatch.setattr(LatentExpectation, "_found", lambda *_: sites)
-    expectation = LatentExpectation(latent_task(Poisson()))
-    expectation.completed(TRUTH)
-    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 11 + 1)
-    expectation.completed(TRUTH)
-    monkeypatch.setattr(expectations, "MAX_SPREAD_OPERATIONS", 5**2 * N_NODES * 7)
-    expectation.completed(TRUTH)
-    assert asked == [2**26 // (25 * N_NODES), 11, 8]
-    assert expectation.tolerance_nats == 0.012
-    large = LatentExpectation(latent_task(Poisson(), spectrum=Chebyshev()))
-    for _ in range(2):
-        found = large.completed(TRUTH).signals
-    tolerance = pytest.approx(np.sqrt(large.tolerance_nats / large.signals.size))
-    assert large.tolerance_nats == max(0.1, 0.1 * large.task.spectrum.tolerance * large.signals.size)
-    assert asked[3:] == [(64, None, tolerance), (64, "solutions", tolerance)]
-    np.testing.assert_allclose(found.deviations[:-1], 3.0 / 8.0)
-    np.testing.assert_allclose(found.deviations[-1], 7.0)  # of the fixed effects

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
@@ -54,26 +54,6 @@ def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch
     assert started.converged
     assert started.log_posterior == pytest.approx(whole.log_posterior, abs=OPTIMUM)
     assert started.n_evaluations < whole.n_evaluations
-    bent = Objective(own, kernel.bind(whole.model.spectrum), whole.model.spectrum)
-    settled = sqp._settled(bent, bent.starting_points()[-1], 500)
-    assert bent.evaluate(settled)[0] == pytest.approx(whole.log_posterior, abs=OPTIMUM)
-
-
-@pytest.mark.parametrize(("share", "is_silent"), [(0.99, True), (1.01, False)])
-def test_a_filter_is_silent_below_a_share_of_what_it_leaves(share, is_silent):
-    """A mean power of 4 beside noise of 1 and a residual of 9, so that two fifths of that are its share."""
-    spectrum = task(0).spectrum_of(Identity())
-    kernel = WithResidual.of(Polynomial.from_coefficients([2.0]), Polynomial.from_coefficients([3.0]))
-    assert sqp._is_silent(kernel, spectrum, 1.0, 0.4 / share) is is_silent
-
-
-@pytest.mark.parametrize(("n_signals", "has_many"), [(599, False), (600, True)])
-def test_six_hundred_signals_are_many_unless_they_are_in_time_or_on_a_large_graph(n_signals, has_many):
-    rng, graph = np.random.default_rng(0), Graph.from_edges([(0, 1)])
-    inputs, signals = rng.standard_normal((n_signals, 2)), rng.standard_normal((n_signals, 2))
-    assert sqp._has_many(Task.of(graph, RBF(), inputs, signals)) is has_many
-    assert not sqp._has_many(Task.of(graph, RBF(), inputs, signals, spectrum=Chebyshev()))
-    assert not sqp._has_many(Task.of(graph, Matern(nu=1.5), np.arange(n_signals)[:, None], signals))
 
 
 def test_with_inputs_held_the_objective_is_that_of_the_other_parameters():

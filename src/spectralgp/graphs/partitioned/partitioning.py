@@ -61,9 +61,11 @@ def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
     return order, starts
 
 
-def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArray[np.int64]:
+def curve_order(
+    coordinates: Array, embedded: Callable[[Array], Array], points_at_once: int = POINTS_AT_ONCE
+) -> NDArray[np.int64]:
     """Nodes along a Hilbert curve, a block at a time; `embedded` makes of rows points of a space where near is near."""
-    blocks = [slice(start, start + POINTS_AT_ONCE) for start in range(0, len(coordinates), POINTS_AT_ONCE)]
+    blocks = [slice(start, start + points_at_once) for start in range(0, len(coordinates), points_at_once)]
     axes = _principal_axes(coordinates, embedded, blocks)
     low = np.min([(embedded(coordinates[block]) @ axes).min(axis=0) for block in blocks], axis=0)
     high = np.max([(embedded(coordinates[block]) @ axes).max(axis=0) for block in blocks], axis=0)

@@ -181,7 +181,7 @@ def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, 
         finish(build, joiner.rows, coordinates)
 
 
-def point_blocks(points: Any) -> RowBlocks:
+def point_blocks(points: Any, rows_at_once: int = ROWS_AT_ONCE) -> RowBlocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
         table = open_table(points, "points", (), "coordinates in its columns", "")
@@ -198,8 +198,8 @@ def point_blocks(points: Any) -> RowBlocks:
         token = require("dask", "dask", READING).base.tokenize(lazy)
         return RowBlocks(whole.numblocks[0], lambda number: as_points(whole.blocks[number].compute()), token)
     array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
-    starts = range(0, len(array), ROWS_AT_ONCE)
-    return RowBlocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
+    starts = range(0, len(array), rows_at_once)
+    return RowBlocks(len(starts), lambda number: as_points(array[starts[number] :][:rows_at_once]), array)
 
 
 def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:

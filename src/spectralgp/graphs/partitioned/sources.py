@@ -125,12 +125,12 @@ def as_dask(array: Any) -> Any:
     return require("dask.array", "dask", PURPOSE).from_zarr(array)
 
 
-def require_complete(signals: Any) -> Any:
+def require_complete(signals: Any, bytes_per_chunk: int = BYTES_PER_CHUNK) -> Any:
     """Signals as they are; a ValueError if a value is missing, for a Dask array when it is computed."""
     if is_dask_array(signals):
         lazy: Any = signals
         return lazy.map_blocks(_complete, meta=lazy._meta)
-    width = max(1, BYTES_PER_CHUNK // (8 * max(1, signals.shape[0])))
+    width = max(1, bytes_per_chunk // (8 * max(1, signals.shape[0])))
     for start in range(0, signals.shape[1], width):
         _complete(np.asarray(on_host(signals[:, start : start + width])))
     return signals

@@ -93,7 +93,7 @@ class LatentCovariance(ABC):
         variance = 1 / (np.exp(logs) + curvatures)
         return variance, float(np.sqrt(np.mean(np.square(np.square(variance) * spread))))
 
-    def log_determinant(self, curvatures: Array) -> tuple[float, float]:
+    def log_determinant(self, curvatures: Array, seed: int = PROBE_SEED) -> tuple[float, float]:
         """``log |I + A W|`` and its standard error by random probes; what a common curvature says is taken out."""
         covariance, roots = self.covariance, self.covariance.load(np.sqrt(curvatures))
         known, control = self._logs(float(np.mean(curvatures)))
@@ -105,7 +105,7 @@ class LatentCovariance(ABC):
             return float(np.squeeze(covariance.inner(left, right)))
 
         estimates = []
-        for probe in self._probes(np.random.default_rng(PROBE_SEED)):
+        for probe in self._probes(np.random.default_rng(seed)):
             nodes, weights = gauss_quadrature(lanczos(times, inner, probe), self.steps_between)
             estimates.append(curvatures.size * float(weights @ np.log(nodes)) - control(probe))
         return known + float(np.mean(estimates)), float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))

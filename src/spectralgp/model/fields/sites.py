@@ -41,9 +41,11 @@ class Effort(NamedTuple):
     rounds_from_start: int
     solve_tolerances: tuple[float, float]
     variance_tolerances: tuple[float, float]  # of logarithms
+    most_exact: int = MOST_EXACT_SITES
+    most_written_out: int = 0  # in the end
 
 
-FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3))  # until nothing changes
+FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3), most_written_out=MOST_WRITTEN_OUT)  # until nothing changes
 STEP = Effort(8, 8, (1e-6, 1e-5), (1e-5, 2e-3))  # of learning, of which the next one goes on from there
 ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # the same far from the answer
 
@@ -408,8 +410,8 @@ def find_sites(
         How far to go; in the end the covariance is written out where that can be done at all.
     """
     latent, n_entries = latent_of(covariance), observations.values.size
-    is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
-    if effort is FINAL and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:
+    is_small = is_exact = n_entries <= effort.most_exact and covariance.is_written_out
+    if covariance.is_written_out and effort.most_exact < n_entries <= effort.most_written_out:
         start, is_exact = find_sites(covariance, observations, start, STEP), True  # what is nearly right first
     nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
     variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
