@@ -177,16 +177,6 @@ def test_roots_are_those_of_the_covariance_where_signals_have_nothing_for_themse
         assert np.max(np.abs(found - one * KERNELS["sum"](times))) < 1e-8
 
 
-def test_the_last_two_filters_are_remembered():
-    rows = markov.rows_in_time(np.arange(5.0), matern_terms(as_input_kernel(KERNELS["1/2"]), np.zeros((5, 1))))
-    powers, own = np.array([[1.0], [2.0], [3.0]]), np.ones(1)
-    first, second = (rows.filter(power, own) for power in powers[:2])
-    assert rows.filter(powers[0], own) is first
-    rows.filter(powers[2], own)
-    assert rows.filter(powers[1], own) is second
-    assert rows.filter(powers[0], own) is not first
-
-
 def test_filters_take_over_where_signals_are_too_many_for_modes(graph):
     inputs, _ = signals()
     prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)

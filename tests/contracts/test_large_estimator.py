@@ -269,22 +269,6 @@ def test_columns_of_a_table_are_matched_by_name(either):
 # Prediction
 
 
-@pytest.mark.parametrize("nodes", [NODES, np.array(NODES), [NAMES[node] for node in NODES], "mask"])
-def test_chosen_nodes_by_position_name_or_mask(exact, large, nodes):
-    order = NODES
-    if isinstance(nodes, str):
-        nodes, order = np.isin(np.arange(CASE.n_nodes), NODES), sorted(NODES)
-    for model in (exact, large):
-        mean, std = model.predict(NEW, return_std=True, nodes=nodes)
-        assert oracle.relative_error(mean, model.predict(NEW)[:, order]) < EXACT
-        assert oracle.relative_error(model.predict(NEW, nodes=nodes), mean) < EXACT
-        expected = exact.predict(NEW, return_std=True)[1][:, order]
-        assert oracle.relative_error(std, expected) < SAME_FILTER
-    covariance = exact.predict(NEW, return_cov=True, nodes=nodes)[1]
-    whole = exact.predict(NEW, return_cov=True)[1]
-    assert oracle.relative_error(covariance, whole[:, order][:, :, order]) < EXACT
-
-
 def test_covariances_and_nodes_that_are_too_many_are_refused(large):
     with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
         large.predict(NEW, return_cov=True)

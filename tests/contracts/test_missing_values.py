@@ -204,17 +204,6 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
 
 
-def test_a_rough_completion_is_by_few_draws():
-    signals, prior = missing_at(MASKS["50%"]), graph_gp(Graph(WEIGHTS), SIGNAL, RBF(1.3), NOISE)
-    for by in (condition, condition_shrunk):
-        rough, fine = (by(prior, INPUTS, signals, roughly=roughly).seen for roughly in (True, False))
-        assert (rough.most_deviations, rough.tolerance) == (16, 1e-3)
-        assert (fine.most_deviations, fine.tolerance) == (
-            PartialObservations.most_deviations,
-            PartialObservations.tolerance,
-        )
-
-
 @pytest.mark.parametrize("by", [condition, condition_shrunk])
 def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(by):
     signals, graph = read_signals(missing_at(MASKS["50%"]), "global", "global"), Graph(WEIGHTS)

@@ -510,22 +510,6 @@ def test_one_map_needs_no_inputs():
     assert np.isfinite(filled).all()
 
 
-def test_names_order_columns_of_exposures_too():
-    pandas = pytest.importorskip("pandas")
-    inputs, values, exposure = counts()
-    named = Graph(GRAPH.weights, NAMES)
-    order = np.random.default_rng(0).permutation(N_NODES)
-    table = pandas.DataFrame(values, columns=NAMES)
-    beside = pandas.DataFrame(exposure, columns=NAMES)
-    turned = [NAMES[place] for place in order]
-    plain = GraphGPRegressor(named, Polynomial(1), RBF(), likelihood="poisson").fit(inputs, table, exposure=beside)
-    other = GraphGPRegressor(named, Polynomial(1), RBF(), likelihood="poisson")
-    other.fit(inputs, table[turned], exposure=beside)
-    found = other.predict(inputs, exposure=beside)
-    assert list(found.columns) == turned
-    assert relative_error(found[NAMES].to_numpy(), plain.predict(inputs, exposure=beside).to_numpy()) < 1e-6
-
-
 def test_reports_judge_counts_by_randomised_transforms(fitted, tmp_path):
     left = fitted.leave_one_out()
     assert left.transforms is not None

@@ -116,12 +116,6 @@ def test_values_carry_over(parted):
     assert relative_error(own.predict(Y[-1:]).compute(), other.predict(Y[-1:])) < CLOSE
 
 
-def test_samples_belong_to_nodes(parted):
-    own, other = (fitted(graph, residual=None).sample_y(X[:2], 2, random_state=3) for graph in (parted, GRAPH))
-    assert own.shape == (2, N_NODES, 2)
-    assert relative_error(own.compute(), other) < 1e-6
-
-
 def test_single_precision(parted):
     single = Y.astype(np.float32)
     own, other = (fitted(graph, single, residual=None) for graph in (parted, GRAPH))
@@ -157,14 +151,6 @@ def test_predictions_are_lazy_and_can_be_written_to_disk(parted, tmp_path):
     mean = fitted(parted).predict(X)
     mean.to_zarr(tmp_path / "mean")
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "mean")[:], mean.compute())
-
-
-def test_a_score_and_leave_one_out(parted):
-    own, other = (fitted(graph) for graph in (parted, GRAPH))
-    assert relative_error(own.score(X, Y), other.score(X, Y)) < CLOSE
-    found, expected = own.leave_one_out(), other.leave_one_out()
-    assert relative_error(np.asarray(found.mean), expected.mean) < OPTIMUM
-    assert relative_error(np.asarray(found.log_density), expected.log_density) < OPTIMUM
 
 
 def test_models_on_partitions_are_cloned_and_pickled(parted):

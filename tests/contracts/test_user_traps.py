@@ -30,7 +30,6 @@ from spectralgp import (
     Response,
     Stacking,
 )
-from spectralgp.model.kernels import LocalAverage
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -281,39 +280,12 @@ def test_what_is_left_out_is_left_out_of_the_nodes_means(by):
         assert left.log_density[index] == pytest.approx(density, rel=1e-6)
 
 
-def test_leaving_out_signals_recentres_on_a_large_graph_too():
-    small, big = (
-        model(CASE.graph, Polynomial(2, "interval"), spectrum=kind, center="node").fit(CASE.inputs, CASE.signals)
-        for kind in ("exact", Chebyshev(n_probes="exact", tolerance=1e-8))
-    )
-    expected, actual = small.leave_one_out(), big.leave_one_out()
-    scale = float(np.std(CASE.signals))
-    assert oracle.relative_error(actual.mean, expected.mean, scale) < 1e-3
-    assert oracle.relative_error(actual.log_density, expected.log_density) < 1e-3
-
-
 def test_a_node_left_out_has_no_mean_to_be_centred_by():
     with pytest.raises(ValueError, match=r"by must be 'signal' or 'entry' where each node was centred by its own mean"):
         model(center="node").fit(X, Y).leave_one_out("node")
 
 
 # Missing values, masks and other things that are no numbers
-
-
-@both
-def test_a_mask_is_not_dropped(make):
-    masked = np.ma.masked_array(Y, mask=np.zeros(Y.shape, dtype=bool))
-    np.testing.assert_allclose(make().fit(X, masked).predict(NEW), make().fit(X, Y).predict(NEW))
-    masked.mask[2, 3] = True
-    masked.data[2, 3] = 1e6
-    holes = np.where(masked.mask, np.nan, Y)
-    for options in ({}, {"spectrum": "chebyshev"}):
-        fitted = make(**options).fit(X, masked)
-        assert "1 of 84 values missing" in fitted.fits_[0].method
-        np.testing.assert_array_equal(fitted.predict(NEW), make(**options).fit(X, holes).predict(NEW))
-    inputs = np.ma.masked_array(X, mask=X > 1.9)
-    with pytest.raises(ValueError, match="X must have no masked entries; got"):
-        make().fit(inputs, Y)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +310,7 @@ def test_a_mask_is_not_dropped(make):
             TypeError,
             "Y must hold numbers; got dates in column 'a'",
         ),
+        (np.ma.masked_array(X, mask=X > 1.9), Y, ValueError, "X must have no masked entries; got"),
         (X, Y.astype(complex), ValueError, "Complex data not supported: Y must hold real numbers"),
         (X.astype(str), Y, TypeError, "X must hold numbers; got dtype <U"),
         (
@@ -506,32 +479,6 @@ def test_a_filter_is_not_asked_for_beyond_the_spectrum():
         fitted.response([0.0, 2.0])
     with pytest.raises(ValueError, match="eigenvalues must lie between 0 and 1"):
         fitted.response([-0.1])
-
-
-def test_kernels_add():
-    """A learnt low-pass plus what nodes have to themselves: the covariances add, and both are learnt."""
-    rng = np.random.default_rng(3)
-    inputs = rng.uniform(-3, 3, (40, 1))
-    dense = oracle.polynomial(LAPLACIAN, [2.0, -4.0, 2.0]) + 0.25 * np.eye(N_NODES)
-    signals = oracle.draw(oracle.rbf(inputs, inputs, 1.0), dense, 0.01, rng)
-    fitted = model(kernel=Polynomial(2) + Identity(), prior=None).fit(inputs, signals)
-    expected = oracle.log_likelihood(
-        signals - signals.mean(),
-        oracle.rbf(inputs, inputs, fitted.input_kernel_[0].length_scale),
-        fitted.fits_[0].model.node_covariance(),
-        fitted.noise_variance_,
-    )
-    assert fitted.log_marginal_likelihood_ == pytest.approx(expected)
-    assert fitted.graph_kernel_[0].label == "Polynomial(2) + Identity"
-    _, flat = fitted.graph_kernel_[0].kernels
-    assert flat.amplitude == pytest.approx(0.5, rel=0.35)
-    assert fitted.fits_[0].log_likelihood >= model(prior=None).fit(inputs, signals).fits_[0].log_likelihood - 1e-3
-    with pytest.raises(
-        ValueError, match="kernels must be functions of one Laplacian to go together; got normalized and scaled"
-    ):
-        Polynomial(2) + Diffusion()
-    with pytest.raises(TypeError, match="unsupported operand"):
-        Polynomial(2) + LocalAverage()
 
 
 # Without a graph

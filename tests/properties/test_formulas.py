@@ -47,17 +47,6 @@ def test_parseval(weights, laplacian, scaled, seed):
 
 
 @given(weights_of_graphs, kernels, relative_noises, seeds)
-def test_the_likelihood_is_the_dense_one(weights, kernel, relative_noise, seed):
-    """Equation (5) on any graph, both orders of vec."""
-    prior, inputs, signals = problem(Graph(weights), kernel, relative_noise, seed)
-    actual = log_marginal_likelihood(prior, inputs, signals)
-    covariances = oracle.rbf(inputs, inputs, 1.1), prior.node_covariance()
-    for order in ("signals", "nodes"):
-        expected = oracle.log_likelihood(signals, *covariances, prior.noise_variance, order)
-        assert_likelihoods_agree(actual, expected, signals.size)
-
-
-@given(weights_of_graphs, kernels, relative_noises, seeds)
 def test_relabelling_nodes_keeps_the_likelihood_and_permutes_predictions(weights, kernel, relative_noise, seed):
     prior, inputs, signals = problem(Graph(weights), kernel, relative_noise, seed)
     order = np.random.default_rng(seed + 1).permutation(len(weights))

@@ -159,14 +159,6 @@ def test_the_weak_prior_has_no_units():
     assert oracle.relative_error(other.evaluate(y)[0], expected) < FORMULA
 
 
-def test_split_undoes_join():
-    objective, _, _ = make(inputs="anisotropic")
-    graph_kernel, theta, noise = objective.split(objective.join(np.arange(4.0), np.array([0.1, 0.2]), 0.7))
-    assert graph_kernel.theta.tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert theta.tolist() == [0.1, 0.2]
-    assert noise == pytest.approx(0.7)
-
-
 def test_fixed_noise_is_not_among_the_parameters():
     objective, x, _ = make(noise_variance=0.4)
     assert objective.split(x)[2] == 0.4
@@ -184,38 +176,6 @@ def test_noise_bounds_are_shares_of_the_variance(prior, expected):
     given = Task.of(graph, None, np.empty((4, 0)), signals, (0.5, 3.0), prior)
     assert np.exp(given.noise_bounds) == pytest.approx([0.5, 3.0])
     assert given.known_noise is None
-
-
-def test_amplitude_bounds_follow_the_units_of_the_signals():
-    objective, _, signals = make("Diffusion")
-    task = Task.of(GRAPHS["random"], RBF(), INPUTS, 100 * signals)
-    scaled = Objective(task, objective.graph_kernel, objective.spectrum)
-    index = objective.parameter_names.index("amplitude")
-    np.testing.assert_allclose(scaled.bounds[index] - objective.bounds[index], np.log(100))
-    others = [i for i in range(len(objective.bounds)) if i not in (index, len(objective.bounds) - 1)]
-    np.testing.assert_allclose(scaled.bounds[others], objective.bounds[others])
-
-
-def test_input_covariance_is_remembered_while_the_filter_moves(monkeypatch):
-    objective, x, _ = make()
-    calls = []
-    original = inputs.modes_of
-    monkeypatch.setattr(inputs, "modes_of", lambda covariance: calls.append(1) or original(covariance))
-    objective.evaluate(x)
-    moved = x.copy()
-    moved[:4] += 0.1
-    objective.evaluate(moved)
-    assert len(calls) == 1
-    moved[4] += 0.1
-    objective.evaluate(moved)
-    assert len(calls) == 2
-    assert objective.n_evaluations == 3
-
-
-def test_polynomial_bounds_are_free():
-    objective, _, _ = make()
-    assert isinstance(objective.graph_kernel, Polynomial)
-    assert np.all(np.isinf(objective.bounds[:4]))
 
 
 def test_the_prior_of_the_default_kernel_is_log_normal_in_its_length_and_variances():
