@@ -339,18 +339,6 @@ def test_defaults_are_those_of_the_documentation(kind):
     assert kind().get_params() == expected
 
 
-def test_the_default_polynomial_is_a_cubic_on_the_scaled_laplacian():
-    assert Polynomial().get_params() == {
-        "degree": 3,
-        "constraint": "eigenvalues",
-        "laplacian": "combinatorial",
-        "scaled": True,
-        "chebyshev": None,
-        "upper": 1.0,
-        "fixed": False,
-    }
-
-
 # Formulas at the edge of what they are for
 
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
-from spectralgp import Chebyshev, GraphGPRegressor, Sqp, Stacking
+from spectralgp import Chebyshev, Exact, GraphGPRegressor, Sqp, Stacking
 from spectralgp.estimators import reading
 from spectralgp.graphs import Graph
 from spectralgp.graphs.operators import largest_eigenvalue
@@ -133,36 +133,29 @@ def test_probes_stay_within_their_stated_error(exact):
     assert oracle.relative_error(model.predict(NEW), exact.predict(NEW), float(np.std(Y))) < 0.1
 
 
-def test_auto_switches_at_the_documented_size_and_says_so(monkeypatch):
-    assert f"{reading.MOST_EXACT:,}" in GraphGPRegressor.__doc__
-    assert reading.MOST_EXACT == 5000
-    monkeypatch.setattr(reading, "MOST_EXACT", 60)  # a smaller size to see the same at
-    for n_nodes, kind in [(60, "ExactSpectrum(60 frequencies"), (61, "Quadrature(129 nodes for 61 frequencies")]:
-        ring = Graph.from_edges(np.column_stack([np.arange(n_nodes), (np.arange(n_nodes) + 1) % n_nodes]))
-        signals = np.random.default_rng(0).standard_normal((3, n_nodes))
-        model = GraphGPRegressor(ring, Polynomial(1), **PAPER).fit(None, signals)
-        assert repr(model.spectrum_).startswith(kind)
+def test_auto_switches_at_the_documented_size():
+    assert "5,000" in GraphGPRegressor.__doc__
+    assert reading.spectrum_settings("auto", Graph.edgeless(5_000)) == Exact()
+    assert reading.spectrum_settings("auto", Graph.edgeless(5_001)) == Chebyshev()
 
 
 @pytest.mark.parametrize(
     ("n_missing", "n_edges", "given", "kind"),
     [
-        (40, 120, {}, "Chebyshev"),
-        (5, 120, {}, "Exact"),
-        (40, 900, {}, "Exact"),
-        (40, 120, {"spectrum": "exact"}, "Exact"),
-        (40, 120, {"graph_kernel": Polynomial(1)}, "Exact"),
+        (2_501, 2_001, {}, "Chebyshev"),
+        (2_500, 2_001, {}, "Exact"),
+        (2_501, 50_000, {}, "Exact"),
+        (2_501, 2_001, {"spectrum": "exact"}, "Exact"),
+        (2_501, 2_001, {"graph_kernel": Polynomial(1)}, "Exact"),
     ],
     ids=["many on a sparse graph", "few", "many on a dense graph", "as asked for", "kernel given"],
 )
-def test_auto_switches_earlier_where_much_is_missing(n_missing, n_edges, given, kind, monkeypatch):
+def test_auto_switches_earlier_where_much_is_missing(n_missing, n_edges, given, kind):
     for limit in (reading.MOST_SHRUNK, reading.MOST_DENSE):
         assert f"{limit:,}" in GraphGPRegressor.__doc__
-    monkeypatch.setattr(reading, "MOST_SHRUNK", 60)
-    monkeypatch.setattr(reading, "MOST_DENSE", 10)
-    rng, n_nodes = np.random.default_rng(0), 120
-    pairs = np.argwhere(np.triu(np.ones((n_nodes, n_nodes)), 1))
-    ring = Graph.from_edges(pairs[np.argsort(np.diff(pairs).ravel(), kind="stable")[:n_edges]])
+    rng, n_nodes = np.random.default_rng(0), 2_001
+    places = np.arange(n_edges)
+    ring = Graph.from_edges(np.stack([places % n_nodes, (places + places // n_nodes + 1) % n_nodes], axis=1))
     signals = rng.standard_normal((4, n_nodes))
     signals.flat[rng.choice(signals.size, n_missing, replace=False)] = np.nan
     training = reading.read_training(GraphGPRegressor(ring, **given), Sqp(), None, signals)

@@ -17,7 +17,6 @@ from spectralgp.learning.objective import Objective
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.model.kernels import (
     Diffusion,
-    IndependentSignals,
     Polynomial,
     held_out_inputs,
 )
@@ -315,21 +314,6 @@ def test_leaving_out_signals_is_that_of_the_exact_posterior(name):
 
 
 # Independent signals, given covariances, odd graphs
-
-
-def test_independent_signals_and_given_covariances_work_too():
-    case = LARGE_CASES["band-pass, 10%"]
-    covariance = oracle.rbf(case.inputs, case.inputs, LENGTH_SCALE)
-    for input_kernel, inputs in [(IndependentSignals(), np.empty((8, 0))), ("precomputed", covariance)]:
-        kernel = Polynomial(2, "interval")
-        exact = learn(task_of(case, input_kernel=input_kernel, inputs=inputs), kernel)
-        fit = learn(task_of(case, EXACTLY, input_kernel=input_kernel, inputs=inputs), kernel)
-        assert abs(fit.log_likelihood - exact.log_likelihood) < OPTIMUM * case.signals.size
-        expected = leave_one_out(condition(exact.model, inputs, case.signals))
-        model = dataclasses.replace(exact.model, spectrum=fit.model.spectrum)
-        actual = leave_one_out(condition(model, inputs, case.signals))
-        assert oracle.relative_error(actual.log_density, expected.log_density) < QUADRATURE
-        assert oracle.relative_error(actual.mean, expected.mean, np.max(np.abs(case.signals))) < QUADRATURE
 
 
 @pytest.mark.parametrize("weights", [np.zeros((6, 6)), oracle.disconnected(), oracle.star(9), oracle.complete(2)])

@@ -62,34 +62,18 @@ def assert_equals_deletion(by, posterior, signals, matrix):
 @every_noise
 @every_graph
 @some_kernels
-def test_leaving_out_signals(name, graph, relative_noise):
-    """Equation (10)."""
-    assert_equals_deletion("signal", *fitted(name, graph, relative_noise))
-
-
-@every_noise
-@every_graph
-@some_kernels
-def test_leaving_out_nodes(name, graph, relative_noise):
-    """Equation (10) with the roles of U and V exchanged."""
-    if graph == "single":
-        # the one node left out leaves nothing: the prior itself
-        posterior, signals, matrix = fitted(name, graph, relative_noise)
-        actual = leave_one_out(posterior, "node")
-        assert oracle.relative_error(actual.mean, np.zeros_like(signals), np.max(np.abs(signals))) < FORMULA
-        assert oracle.relative_error(actual.std.ravel() ** 2, np.diag(matrix)) < FORMULA
-        expected = oracle.log_density(signals.ravel(), 0.0, matrix)
-        assert oracle.relative_error(actual.log_density, [expected]) < FORMULA
-    else:
-        assert_equals_deletion("node", *fitted(name, graph, relative_noise))
-
-
-@every_noise
-@every_graph
-@some_kernels
-def test_leaving_out_entries(name, graph, relative_noise):
-    """The diagonal of the inverse covariance, (U o U)(1/D)(V o V)^T, below equation (10)."""
-    assert_equals_deletion("entry", *fitted(name, graph, relative_noise))
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leaving_out(name, graph, relative_noise, by):
+    """Equation (10), the same with U and V exchanged, and the diagonal of the inverse covariance below it."""
+    posterior, signals, matrix = fitted(name, graph, relative_noise)
+    if (by, graph) != ("node", "single"):
+        assert_equals_deletion(by, posterior, signals, matrix)
+        return
+    actual = leave_one_out(posterior, by)  # the one node left out leaves nothing: the prior itself
+    assert oracle.relative_error(actual.mean, np.zeros_like(signals), np.max(np.abs(signals))) < FORMULA
+    assert oracle.relative_error(actual.std.ravel() ** 2, np.diag(matrix)) < FORMULA
+    expected = oracle.log_density(signals.ravel(), 0.0, matrix)
+    assert oracle.relative_error(actual.log_density, [expected]) < FORMULA
 
 
 @pytest.mark.parametrize("by", ["signal", "node", "entry"])

@@ -37,10 +37,9 @@ from spectralgp import (
     Sqp,
     Stacking,
 )
-from spectralgp.files import estimators as estimators_module
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
-from spectralgp.files.estimators import check_classes, series_of
+from spectralgp.files.estimators import check_classes, require_memory, series_of
 from spectralgp.files.models import ModelReader, decoded
 from spectralgp.files.schema import MAKERS, RECORDS, array
 from spectralgp.learning import Candidate, Draws, Task
@@ -118,37 +117,6 @@ def load(content: bytes, folder: Path) -> GraphGPRegressor | None:
         raise
 
 
-# ------------------------------------------------------------------------------------------------ damaged by chance
-
-
-def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes of a file after an accident."""
-    data = bytearray(content)
-    place = int(rng.integers(len(data)))
-    length = int(rng.choice([1, 2, 8, 64, 1024]))
-    header = 8 + int.from_bytes(content[:8], "little")
-    match int(rng.integers(9)):
-        case 0:  # a bit anywhere
-            data[place] ^= 1 << int(rng.integers(8))
-        case 1:  # a byte of the header
-            data[int(rng.integers(8, header))] = int(rng.integers(256))
-        case 2:  # one of the length
-            data[int(rng.integers(8))] ^= 1 << int(rng.integers(8))
-        case 3:
-            del data[place:]
-        case 4:
-            data += rng.bytes(length)
-        case 5:
-            data[place : place + length] = rng.bytes(length)
-        case 6:
-            del data[place : place + length]
-        case 7:
-            data[place:place] = rng.bytes(length)
-        case 8:
-            data[place : place + length] = bytes(len(data[place : place + length]))
-    return bytes(data)
-
-
 # ----------------------------------------------------------------------------------------------- made up on purpose
 
 
@@ -215,55 +183,32 @@ def every_field(whole: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
                 yield name, where
 
 
-def with_another_word(state: Any, where: tuple[Any, ...], rng: np.random.Generator) -> Any:
-    """JSON in which the value at a place was replaced, left out, doubled, or given company."""
-    state = copy.deepcopy(state)
-    holder, key = holder_of(state, where), where[-1]
-    match int(rng.integers(6)):
-        case 0:
-            del holder[key]
-        case 1 if isinstance(holder, list):
-            holder.append(copy.deepcopy(holder[key]))
-        case 1:
-            holder["more"] = 1
-        case _:
-            holder[key] = VALUES[int(rng.integers(len(VALUES)))]
-    return state
-
-
-def with_another_array(arrays: dict[str, np.ndarray], name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Arrays of which one has another value, shape or type, or is not there, or stands for another."""
-    array = arrays[name].copy()
-    match int(rng.integers(7)):
-        case 0 | 1 if array.size:
-            value = NUMBERS[int(rng.integers(len(NUMBERS)))]
-            array.flat[int(rng.integers(array.size))] = value if array.dtype.kind == "f" else rng.integers(-9, 99)
-        case 2 if array.size:
-            array = array[: int(rng.integers(len(array)))]
-        case 3:
-            array = array.reshape(-1)
-        case 4:
-            array = array.astype([np.float32, np.int64, np.uint8, np.float16, bool][int(rng.integers(5))])
-        case 5:
-            return {key: one for key, one in arrays.items() if key != name}
-        case _:
-            array = arrays[sorted(arrays)[int(rng.integers(len(arrays)))]]
-    return arrays | {name: array}
-
-
 def mutations(files: dict[str, bytes], whole: dict[str, Any]) -> Iterator[bytes]:
-    """Files with something made up in each field, in turn, and some that met with an accident."""
+    """Files with other words or numbers in each field, in turn, and some that were damaged by chance."""
     rng = np.random.default_rng(0)
     for name, where in every_field(whole):
         metadata, state, arrays = whole[name]
-        for _ in range(2):
-            yield packed(metadata, with_another_word(state, where, rng), arrays)
+        for value in (*rng.choice(np.array(VALUES, dtype=object), 2), None):
+            other = copy.deepcopy(state)
+            holder, key = holder_of(other, where), where[-1]
+            if value is None:
+                del holder[key]
+            else:
+                holder[key] = value
+            yield packed(metadata, other, arrays)
         stored = holder_of(state, where)[where[-1]]
         if isinstance(stored, dict) and stored:
-            for _ in range(2):
-                yield packed(metadata, state, with_another_array(arrays, stored["array"], rng))
-    for number in range(120):
-        yield damaged(list(files.values())[number % len(files)], rng)
+            array = arrays[stored["array"]]
+            number = array.astype(float)
+            number.flat[: int(rng.integers(2))] = NUMBERS[int(rng.integers(len(NUMBERS)))]
+            other = arrays[sorted(arrays)[int(rng.integers(len(arrays)))]]
+            for one in (number.astype(array.dtype), array.reshape(-1), array.astype(np.float16), other):
+                yield packed(metadata, state, arrays | {stored["array"]: one})
+    for number in range(40):
+        content = list(files.values())[number % len(files)]
+        place, length = int(rng.integers(len(content))), int(rng.choice([1, 8, 1024]))
+        yield from (content[:place], content[:place] + rng.bytes(length) + content[place:])
+        yield content[:place] + rng.bytes(length) + content[place + length :]
 
 
 @pytest.mark.slow
@@ -750,6 +695,15 @@ def test_a_filter_of_ones_own_may_differ_by_rounding_from_the_one_that_was_saved
             read(other)
 
 
+def test_a_model_must_fit_into_memory_with_the_covariances_of_its_signals():
+    """A matrix per model, of signals by signals or by points, and two of the largest while they are computed."""
+    whole, low = SimpleNamespace(points=None), SimpleNamespace(points=np.arange(10))
+    for models, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
+        require_memory(100, models, 8.0 * n_numbers)
+        with pytest.raises(ValueError, match="the model must be one for"):
+            require_memory(100, models, 8.0 * n_numbers - 1)
+
+
 def test_a_device_is_that_of_settings_and_not_of_their_names(files, tmp_path):
     path = tmp_path / "model.sgp"
     for name, expected in (("plain", "auto"), ("chebyshev", Chebyshev(n_moments=9, n_probes=4, device="cpu"))):
@@ -862,14 +816,3 @@ def test_a_limit_on_files_leaves_the_old_one_and_nothing_else(tmp_path):
     limit = "models[0].save(path)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     answer = run(limit + FULL, tmp_path)
     assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
-
-
-def test_a_model_must_fit_into_memory_with_the_covariances_of_its_signals(monkeypatch):
-    """A matrix per model, of signals by signals or by points, and two of the largest while they are computed."""
-    whole, low = SimpleNamespace(points=None), SimpleNamespace(points=np.arange(10))
-    for models, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
-        monkeypatch.setattr(estimators_module, "_memory", lambda n=n_numbers: 8.0 * n)
-        estimators_module._require_memory(100, models)
-        monkeypatch.setattr(estimators_module, "_memory", lambda n=n_numbers: 8.0 * n - 1)
-        with pytest.raises(ValueError, match="the model must be one for"):
-            estimators_module._require_memory(100, models)

@@ -120,14 +120,6 @@ def test_log_density_is_that_of_dense_conditioning(name, graph, relative_noise):
     assert oracle.relative_error(actual, alone, max(np.max(np.abs(alone)), setting.n_nodes)) < FORMULA
 
 
-def test_predicting_at_the_training_inputs_shrinks_the_data():
-    """The mean (8) at the training inputs is what the noise leaves of the data: Y - sigma^2 C^-1 Y."""
-    setting = Setting("Polynomial(3)", "random", new=TRAINING)
-    solved = np.linalg.solve(oracle.covariance(K, setting.node_covariance, setting.noise), setting.signals.ravel())
-    expected = setting.signals - setting.noise * solved.reshape(setting.signals.shape)
-    assert oracle.relative_error(setting.prediction.mean, expected) < FORMULA
-
-
 # Precomputed kernels
 
 

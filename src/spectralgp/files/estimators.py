@@ -140,18 +140,19 @@ def learnt_of(parts: SimpleNamespace) -> FittedModels:
         for points, spectrum in ((model.points, model.spectrum) for model in one.models):
             are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
             ensure(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
-    _require_memory(candidates[0].task.signals.shape[0], [model for one in learnt.draws for model in one.models])
+    models = [model for one in learnt.draws for model in one.models]
+    require_memory(candidates[0].task.signals.shape[0], models, _memory())
     kept = {name: getattr(learnt, name) for name in KEPT}
     draws, posterior = conditioned(candidates, learnt.weights, learnt.draws, learnt.filling)
     return FittedModels(candidates=candidates, posterior=posterior, **kept | {"draws": draws})
 
 
-def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
-    """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
+def require_memory(n_signals: int, models: Sequence[GraphGP], available: float) -> None:
+    """Refuse a model whose covariances between signals take more bytes than available: a short file may describe it."""
     ranks = [n_signals if model.points is None else model.points.size for model in models]
-    needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
-    expected = f"one for {there / 1e9:.2g} GB of memory"
-    ensure(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
+    needed = 8 * n_signals * (sum(ranks) + 2 * max(ranks))
+    expected = f"one for {available / 1e9:.2g} GB of memory"
+    ensure(needed <= available, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
 
 
 def _memory() -> float:
