@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-
 import networkx
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -195,15 +191,6 @@ def test_the_summary_counts_labels_and_weights(model):
     assert "2 labels of 2 classes (Mr. Hi 1, Officer 1) on 34 nodes and 78 edges." in text
     np.testing.assert_allclose(model.kernel_weights_.sum(), 1)
     assert f"power of {model.temperature_:.2g}" in text
-
-
-def test_it_is_cloned_with_its_parameters_and_pickled_with_what_it_learnt(model):
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(), model.predict_proba())
-    other = clone(GraphGPClassifier(karate(), verbose=1))
-    assert other.get_params()["verbose"] == 1
-    with pytest.raises(NotFittedError):
-        other.predict()
 
 
 def labels_with(place: int, value: object) -> np.ndarray:

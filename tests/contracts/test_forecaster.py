@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -400,6 +399,8 @@ def test_components_may_be_chosen(model):
     )
     own.fit(TABLE[:80])
     assert own.components_ == (MaternComponent(0.5), OscillatorComponent(5.0))
+    with pytest.raises(ValueError, match="drift must be one of 'auto'"):
+        GraphGPForecaster(drift="yes").fit(Y)
     with pytest.raises(TypeError, match="components must be 'auto' or a sequence of Matern"):
         GraphGPForecaster(components=["fast"]).fit(Y)
     points, values, std = model.response(which="rate", return_std=True)
@@ -505,13 +506,3 @@ def test_a_model_of_the_graph_moves_to_another_graph(model):
     after = moved.update(rows)
     assert (after.predict(1, return_std=True)[1] < std[0]).all()
     assert "moved from a graph of 6 nodes" in after.summary()
-
-
-def test_parameters_are_scikit_learns(model):
-    again = clone(model)
-    assert again.get_params() == model.get_params()
-    with pytest.raises(ValueError, match="drift must be one of 'auto'"):
-        GraphGPForecaster(drift="yes").fit(Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "GraphGPForecaster" in repr(again)

@@ -162,7 +162,7 @@ def test_auto_cuts_by_coordinates_where_there_are_any(tmp_path, monkeypatch):
     assert PartitionedGraph.from_graph(graph, 2, tmp_path / "a").partitioner == "hilbert"
     bare = Graph(graph.weights)
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "b").partitioner == "metis"
-    monkeypatch.setattr("spectralgp.graphs.partitioned.partitioning.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pymetis", None)  # as if it were not installed
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "c").partitioner == "rcm"
 
 
@@ -596,7 +596,6 @@ def test_a_graph_is_opened_copied_and_pickled_by_its_folder(folder, monkeypatch)
     graph = PartitionedGraph.open(folder, verify=True)
     assert isinstance(graph, GraphBase)
     assert copy.copy(graph) is copy.deepcopy(graph) is clone(graph, safe=False) is graph
-    graph._cache["large"] = np.zeros(10**6)
     pickled = pickle.dumps(graph)
     assert len(pickled) < 1000
     again = pickle.loads(pickled)

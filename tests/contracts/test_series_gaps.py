@@ -77,25 +77,15 @@ def test_densities_obey_the_chain_rule(fitted, kind, moves):
     np.testing.assert_allclose(model.anomaly_scores(table, by="step"), np.concatenate(distances), rtol=1e-8)
 
 
-def test_correlations_are_cached_where_they_have_settled(fitted, monkeypatch):
-    calls, correlation = [], series_model.SeriesForecast.correlation
-    monkeypatch.setattr(
-        series_model.SeriesForecast, "correlation", lambda law, place: calls.append(1) or correlation(law, place)
-    )
-    fitted.log_predictive_density(VALUES[N_LEARNT:])
-    assert len(calls) <= 2
-
-
-def judged_by(monkeypatch, values):
+def judged_by(values):
     """A model, and what validation blocks said while it was learnt."""
     seen, judged = [], series_model.judged
-    monkeypatch.setattr(series_model, "judged", lambda *args: seen.append(judged(*args)) or seen[-1])
-    model = GraphGPForecaster(RING, **QUICK).fit(values)
-    monkeypatch.setattr(series_model, "judged", judged)
-    return model, seen[-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(series_model, "judged", lambda *args: seen.append(judged(*args)) or seen[-1])
+        return GraphGPForecaster(RING, **QUICK).fit(values), seen[-1]
 
 
-def test_a_block_without_values_leaves_what_the_other_says(monkeypatch):
+def test_a_block_without_values_leaves_what_the_other_says():
     random = np.random.default_rng(0)
     errors, values = random.standard_normal((200, N_NODES)), np.zeros((200, N_NODES))
     errors[120:160] *= 3  # three times as wild in the first block
@@ -105,14 +95,14 @@ def test_a_block_without_values_leaves_what_the_other_says(monkeypatch):
     ended[160:] = np.nan
     nothing = np.full((40, N_NODES), np.nan)
     for rows in (ended, np.concatenate([values[:120], nothing, values[120:160]])):
-        model, said = judged_by(monkeypatch, rows)
+        model, said = judged_by(rows)
         assert all(one.factor > 1.5 for one in said.by_horizon)
         assert said.by_horizon[0].factor > 3
         std = model.predict(1, return_std=True)[1][0]
         assert (std > 2).all()  # of errors that were last three
 
 
-def test_a_dead_sensor_leaves_correlations_and_drift_of_the_others(monkeypatch):
+def test_a_dead_sensor_leaves_correlations_and_drift_of_the_others():
     random = np.random.default_rng(1)
     values, common = np.zeros((300, N_NODES)), random.standard_normal((300, 1))
     carry = np.linspace(0.2, 0.97, N_NODES)
@@ -121,7 +111,7 @@ def test_a_dead_sensor_leaves_correlations_and_drift_of_the_others(monkeypatch):
         values[row, 2] += 2 * (values[row - 1, 4] - values[row - 2, 4])
     dead = values.copy()
     dead[150:, 0] = np.nan
-    (plain, of_all), (model, said) = (judged_by(monkeypatch, one) for one in (values, dead))
+    (plain, of_all), (model, said) = (judged_by(one) for one in (values, dead))
     assert min(said.shares[0], of_all.shares[0]) >= 0.8
     assert model.drift_horizons_ == plain.drift_horizons_ == [1]
 
@@ -227,13 +217,9 @@ def test_any_pattern_of_missing_values_is_learnt_from(seed, share, empty, dead):
         values[random.integers(1, 56) :, node] = np.nan
     values[0] = random.standard_normal(N_NODES)  # a value in every column
     learnt, after = values[:50], values[50:]
-    with pytest.MonkeyPatch.context() as patch:
-        said, judged = [], series_model.judged
-        patch.setattr(series_model, "judged", lambda *args: said.append(judged(*args)) or said[-1])
-        model = GraphGPForecaster(RING, **QUICK).fit(learnt)  # where a warning is an error
-    for one in said:
-        assert all(np.isfinite(found.factor) and found.factor >= 1 for found in one.by_horizon)
-        assert one.trials.weights.sum() == pytest.approx(1.0)
+    model, said = judged_by(learnt)  # where a warning is an error
+    assert all(np.isfinite(found.factor) and found.factor >= 1 for found in said.by_horizon)
+    assert said.trials.weights.sum() == pytest.approx(1.0)
     assert sum(model.weights_.values()) == pytest.approx(1.0)
     assert (model.model_.stack.inflations > 0).all()
     densities = model.log_predictive_density(after, joint=False)

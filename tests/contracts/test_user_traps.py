@@ -176,20 +176,6 @@ def test_rows_with_the_same_labels_in_another_order_are_refused(make):
 # Arrays of the caller
 
 
-@pytest.mark.parametrize("make", [model, default, large])
-def test_what_the_caller_does_to_arrays_after_fit_changes_nothing(make):
-    inputs, signals = (X.copy(), Y.copy()) if make is not large else (CASE.inputs.copy(), CASE.signals.copy())
-    new = NEW if make is not large else CASE.new
-    fitted = make().fit(inputs, signals)
-    expected = fitted.predict(new, return_std=True, nodes=[0, 1])
-    left = fitted.leave_one_out().mean
-    inputs *= 0
-    signals *= np.nan
-    for actual, truth in zip(fitted.predict(new, return_std=True, nodes=[0, 1]), expected, strict=True):
-        np.testing.assert_array_equal(actual, truth)
-    np.testing.assert_array_equal(fitted.leave_one_out().mean, left)
-
-
 # Units
 
 
