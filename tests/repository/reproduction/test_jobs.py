@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from reproduction.algorithm_1 import Lagrangian
 from reproduction.experiments import (
     BAND_PASS,
     BASELINES,
