@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 from _reporting import least, print_table, save
-from sklearn.gaussian_process.kernels import MaternComponent as MaternKernel
+from sklearn.gaussian_process.kernels import Matern as MaternKernel
 
 from spectralgp import Graph, Polynomial, Task, decompose
 from spectralgp.learning.objective import Objective

@@ -71,7 +71,13 @@ def test_the_wheel_has_all_that_the_package_has(built):
     }
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in names if ".dist-info/" not in name} == there
-    expected = {"py.typed", "report/page.html", "report/page.js", "report/page.css", "datasets/data/air_quality.csv"}
+    expected = {
+        "py.typed",
+        "show/report/page.html",
+        "show/report/page.js",
+        "show/report/page.css",
+        "datasets/data/air_quality.csv",
+    }
     assert {f"spectralgp/{name}" for name in expected} <= names
     assert f"spectralgp-{spectralgp.__version__}.dist-info/licenses/LICENSE" in names
 
