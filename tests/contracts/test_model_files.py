@@ -565,7 +565,7 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
         ({"labels": np.array([[0, 1, -2, 0], [-1, 1, 0, -1]])}, "labels must be at least -1"),
         ({"classes": ["a", "a"]}, "classes must be distinct"),
         ({"is_flat": True}, "labels must be of one signal where there is one per node; got 2"),
-        ({"order": np.array([1, 2, 3, 3])}, "order must be an order of the nodes"),
+        ({"order": np.array([1, 2, 3, 3])}, "columns must be an order of the nodes"),
         (FEWER, "sites must be of 5 labels and 2 classes"),
         ({"converged": [True] * 17}, "converged must be one per site; got 17"),
         ({"inputs": np.ones((3, 1))}, "inputs must be 2 rows; got 3"),

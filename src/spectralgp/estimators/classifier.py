@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +89,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    _kind: ClassVar = "classifier"  # in model files
+
     def __init__(
         self,
         graph: Any = None,
@@ -132,7 +133,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     def _warnings(self) -> list[Warning]:
         return class_warnings(self._mixture)
 
-    def _read_inputs(self, X: Any, read: _Labels) -> Array | None:
+    def _read_inputs(self, X: Any, read: Labels) -> Array | None:
         """Features of nodes or inputs of signals, checked, in the order of the labels."""
         if X is None:
             reading.keep_features(self, None)
@@ -152,7 +153,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     def _condition(
         self,
         graph: GraphBase,
-        read: _Labels,
+        read: Labels,
         classes: NDArray[Any],
         entries: LabelledEntries,
         values: Array | None,
@@ -303,59 +304,14 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
                 lines.append(f"weight {weight:.2f}: {member.nodes.described}{length}")
         return "\n".join(lines)
 
-    # -------------------------------------------------------------------------------------------------- files
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted classifier to a file, ``"classes.sgp"`` or so, from which `spectralgp.load` makes it again.
-
-        It holds the graph, labels, inputs and what was found of the latent fields, and no code; the loaded one has the
-        same probabilities, bit for bit, on the same machine and libraries. It is there whole or not at all.
-
-        Raises
-        ------
-        TypeError
-            If it holds what a file cannot: an input kernel of your own, or names that are neither texts nor numbers.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import spectralgp
-        >>> path = spectralgp.Graph.from_edges([(node, node + 1) for node in range(9)])
-        >>> model = spectralgp.GraphGPClassifier(path).fit(None, [0, *[-1] * 8, 1])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/classes.sgp")
-        ...     again = spectralgp.load(f"{folder}/classes.sgp")
-        >>> bool((again.predict_proba() == model.predict_proba()).all())
-        True
-        """
-        check_is_fitted(self)
-        saving.write_classifier(self, path)
-
-    @classmethod
-    def _restored(cls, found: Any) -> Self:
-        """The classifier of a file's fields."""
-        model = cls(**(found.parameters | {"graph": found.graph if found.parameters["graph"] else None}))
-        classes, at = np.array(found.classes), found.labels >= 0
-        labels = np.full(at.shape, None, dtype=object)
-        labels[at] = classes[found.labels[at]]
-        read = _Labels(
-            labels, at, SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
-        )
-        rows, nodes = np.nonzero(at)
-        if found.inputs is not None:
-            reading.keep_features(model, found.inputs.shape[1], found.feature_names)
-            model.date_columns_ = found.date_columns
-        known = list(zip(found.sites, found.converged, strict=True))
-        entries = LabelledEntries(rows, nodes, found.labels[rows, nodes])
-        model._condition(found.graph, read, classes, entries, found.inputs, known)
-        return model
+    save = saving.save
 
 
 # ------------------------------------------------------------------------------------------------------- labels
 
 
 @dataclass(frozen=True, eq=False)
-class _Labels:
+class Labels:
     """Labels as they were given, in the graph's order of the nodes."""
 
     labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
@@ -386,7 +342,7 @@ class _Labels:
         return found[0] if self.form.is_flat else found
 
 
-def _read_labels(y: Any, graph: GraphBase) -> _Labels:
+def _read_labels(y: Any, graph: GraphBase) -> Labels:
     """Labels, one row per signal, and which entries have one."""
     if y is None:
         raise ValueError(
@@ -410,7 +366,7 @@ def _read_labels(y: Any, graph: GraphBase) -> _Labels:
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
     labelled &= ~masked
     form = SignalFormat(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
-    return _Labels(form.to_graph(values), form.to_graph(labelled), form, index)
+    return Labels(form.to_graph(values), form.to_graph(labelled), form, index)
 
 
 def _is_label(value: Any) -> bool:
@@ -420,7 +376,7 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bytes | bool | np.bool_) or (bool(value == value) and value != UNLABELLED)
 
 
-def _entries(read: _Labels) -> tuple[NDArray[Any], LabelledEntries]:
+def _entries(read: Labels) -> tuple[NDArray[Any], LabelledEntries]:
     """The classes, sorted, and the labelled entries."""
     rows, nodes = np.nonzero(read.is_labelled)
     given = read.labels[rows, nodes].tolist()

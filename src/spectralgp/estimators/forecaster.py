@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -142,6 +142,8 @@ class GraphGPForecaster(GraphEstimator):
     >>> model.update(Y[190:]).n_steps_
     200
     """
+
+    _kind: ClassVar = "forecaster"  # in model files
 
     def __init__(
         self,
@@ -706,15 +708,7 @@ class GraphGPForecaster(GraphEstimator):
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
-
-        It holds the graph, what was learnt and the state after the last row, and no rows: its size does not grow with
-        their number. The loaded model predicts the same, bit for bit, on the same machine and libraries; it has no
-        `innovations_`.
-        """
-        check_is_fitted(self)
-        saving.write_forecaster(self, path)
+    save = saving.save
 
     def summary(self) -> str:
         """What was learnt, in words: the mean, the models and their weights, and how forecasts of past rows were."""

@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import as_option
-from spectralgp.estimators.classifier import GraphGPClassifier
+from spectralgp.estimators.classifier import GraphGPClassifier, Labels
 from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.reading import SignalFormat, keep_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
+from spectralgp.learning.classes import LabelledEntries
 from spectralgp.model.kernels import Response
 
 
@@ -94,22 +95,21 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
         raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error
 
 
-def _made(cls: Any, graph: Graph, parameters: dict[str, Any], found: Any) -> Any:
-    """An estimator with its parameters, and its output; names and order of the columns that were found are checked."""
-    names, columns = found.names, found.columns
+def _made(cls: Any, graph: Graph, parameters: dict[str, Any], columns: Any, names: Any = None) -> Any:
+    """An estimator with its parameters; columns must be an order of the nodes, and names one per node."""
     if names is not None and len(set(names)) != graph.n_nodes:
         raise ValueError(f"names must be {graph.n_nodes} distinct names; got {len(set(names))}")
     if columns is not None and not np.array_equal(np.sort(columns), np.arange(graph.n_nodes)):
         raise ValueError("columns must be an order of the nodes; got none")
-    model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
-    return model.set_output(predict=found.output)
+    return cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
 
 
 def _forecaster(found: Any) -> GraphGPForecaster:
     from spectralgp.files.estimators import series_of
 
     series = series_of(found)
-    model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found)
+    model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found.columns, found.names)
+    model.set_output(predict=found.output)
     model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
     model._time_column, model._past = found.time_column, None
     model.graph_, model.backtest_ = found.graph, found.backtest
@@ -137,11 +137,12 @@ def _regressor(found: Any) -> GraphGPRegressor:
         raise ValueError(f"date_columns must be columns of {n_features or 0} inputs; got others")
     if fitted.labels is not None and len(fitted.labels) != kept.size:
         raise ValueError(f"labels must be of {kept.size} signals; got {len(fitted.labels)}")
-    model: GraphGPRegressor = _made(GraphGPRegressor, found.graph, found.estimator.parameters, fitted)
+    parameters, names, columns = found.estimator.parameters, fitted.names, fitted.columns
+    model: GraphGPRegressor = _made(GraphGPRegressor, found.graph, parameters, columns, names)
+    model.set_output(predict=fitted.output)
     model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
     model._effects = fitted.effects
     keep_features(model, n_features, fitted.feature_names_in)
-    names, columns = fitted.names, fitted.columns
     form = SignalFormat(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
     model._show(learnt, found.learnt.fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
@@ -152,7 +153,19 @@ def _classifier(found: Any) -> GraphGPClassifier:
     from spectralgp.files.estimators import check_classes
 
     check_classes(found)
-    return GraphGPClassifier._restored(found)
+    model: GraphGPClassifier = _made(GraphGPClassifier, found.graph, found.parameters, found.order)
+    classes, at = np.array(found.classes), found.labels >= 0
+    labels = np.full(at.shape, None, dtype=object)
+    labels[at] = classes[found.labels[at]]
+    form = SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
+    if found.inputs is not None:
+        keep_features(model, found.inputs.shape[1], found.feature_names)
+        model.date_columns_ = found.date_columns
+    rows, nodes = np.nonzero(at)
+    entries = LabelledEntries(rows, nodes, found.labels[at])
+    sites = list(zip(found.sites, found.converged, strict=True))
+    model._condition(found.graph, Labels(labels, at, form), classes, entries, found.inputs, sites)
+    return model
 
 
 RESTORED: dict[Any, Callable[[Any], Any]] = {

@@ -180,6 +180,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     (True, 1)
     """
 
+    _kind: ClassVar = "regressor"  # in model files
+
     def __init__(
         self,
         graph: Any = None,
@@ -975,33 +977,4 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
-
-        The file is in the safetensors format: arrays and JSON, and no code. It holds the graph and its spectrum, the
-        training inputs and signals, and all that was learnt; the loaded model predicts the same, bit for bit, on the
-        same machine and libraries. It is there whole or not at all: an interruption or a full disk leaves the old file.
-        `graph` is saved as the `Graph` that was made of it; signals in files or on a device are loaded into memory.
-
-        Raises
-        ------
-        TypeError
-            If the model holds what a file cannot: a function of `Response`, a kernel or solver of your own, node names
-            that are neither texts nor numbers, or a random generator.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import spectralgp
-        >>> ring = spectralgp.Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
-        >>> X, Y = np.arange(20.0)[:, None], np.random.default_rng(0).standard_normal((20, 10))
-        >>> model = spectralgp.GraphGPRegressor(ring, spectralgp.Polynomial(2)).fit(X, Y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/model.sgp")
-        ...     again = spectralgp.load(f"{folder}/model.sgp")
-        >>> np.array_equal(again.predict(X), model.predict(X))
-        True
-        """
-        check_is_fitted(self)
-        saving.write_model(self, path)
+    save = saving.save

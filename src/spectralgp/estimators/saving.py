@@ -1,4 +1,4 @@
-"""What an estimator writes to a model file."""
+"""Saving of fitted estimators to model files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,51 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import on_host
-from spectralgp.graphs import GraphBase
 from spectralgp.learning import Stacking
 from spectralgp.series.model import SeriesModel
 
 
-def write_model(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator to a file."""
+def save(model: Any, path: str | PathLike[str]) -> None:
+    """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
+
+    The file is in the safetensors format: arrays and JSON, and no code. It holds the graph and its spectrum, the
+    training inputs with signals or labels, and all that was learnt; of a forecaster, the state after the last row in
+    place of the rows, so that its size does not grow with their number. The loaded model predicts the same, bit for
+    bit, on the same machine and libraries. An interruption or a full disk leaves an old file of that name unchanged.
+    `graph` is saved as the `Graph` that was made of it; signals in files or on a device are loaded into memory.
+
+    Raises
+    ------
+    TypeError
+        If the model holds an object that a file cannot hold: a function of `Response`, a kernel or solver of your own,
+        node names that are neither texts nor numbers, or a random generator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import spectralgp
+    >>> ring = spectralgp.Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+    >>> X, Y = np.arange(20.0)[:, None], np.random.default_rng(0).standard_normal((20, 10))
+    >>> model = spectralgp.GraphGPRegressor(ring, spectralgp.Polynomial(2)).fit(X, Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.sgp")
+    ...     again = spectralgp.load(f"{folder}/model.sgp")
+    >>> np.array_equal(again.predict(X), model.predict(X))
+    True
+    """
+    from spectralgp.files.container import write_file
+    from spectralgp.files.models import encoded
+
+    check_is_fitted(model)
+    parts, graph = PARTS[model._kind](model), model.graph_.require_whole("to be written to a model file")
+    write_file(path, *encoded(model._kind, graph, parts))
+
+
+def _regressor_parts(model: Any) -> dict[str, Any]:
     from spectralgp.files.estimators import KEPT
 
     parameters = _parameters(model) | {"stacking": None}
@@ -34,16 +70,14 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "effects": model._effects,
         "date_columns": model.date_columns_,
     }
-    parts = {
+    return {
         "estimator": {"parameters": parameters, "fitted": fitted},  # first: errors then have the names that users know
         "candidates": model.learnt_.candidates,
         "learnt": {name: getattr(model.learnt_, name) for name in KEPT} | {"fits": model.fits_},
     }
-    _write(path, "regressor", model.graph_, parts)
 
 
-def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted forecaster to a file."""
+def _forecaster_parts(model: Any) -> dict[str, Any]:
     from spectralgp.files.schema import hints_of
 
     form, exogenous = model._form, getattr(model, "feature_names_in_", None)
@@ -51,7 +85,7 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
     for name in ("components", "seasons", "calendar"):
         if not isinstance(parameters[name], str | int | float | None):
             parameters[name] = tuple(parameters[name])
-    parts = {
+    return {
         "parameters": parameters,
         **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "layout")},
         "output": _output(model),
@@ -60,15 +94,13 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
         "backtest": model.backtest_,
         **{name: getattr(model.model_, name) for name in hints_of(SeriesModel)},
     }
-    _write(path, "forecaster", model.graph_, parts)
 
 
-def write_classifier(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted classifier to a file."""
+def _classifier_parts(model: Any) -> dict[str, Any]:
     read, entries, names = model._read, model._entries, getattr(model, "feature_names_in_", None)
     codes, fields = np.full(read.labels.shape, -1), [member.field for member in model._mixture.members]
     codes[entries.rows, entries.nodes] = entries.labels
-    parts = {
+    return {
         "parameters": _parameters(model),
         "classes": model.classes_.tolist(),
         "labels": codes,
@@ -80,14 +112,6 @@ def write_classifier(model: Any, path: str | PathLike[str]) -> None:
         "sites": tuple(one.sites for one in fields),
         "converged": tuple(bool(one.converged) for one in fields),
     }
-    _write(path, "classifier", model.graph_, parts)
-
-
-def _write(path: str | PathLike[str], kind: str, graph: GraphBase, parts: dict[str, Any]) -> None:
-    from spectralgp.files.container import write_file
-    from spectralgp.files.models import encoded
-
-    write_file(path, *encoded(kind, graph.require_whole("to be written to a model file"), parts))
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -97,3 +121,6 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 def _output(model: Any) -> str | None:
     return None if model._output == "default" else model._output
+
+
+PARTS = {"regressor": _regressor_parts, "forecaster": _forecaster_parts, "classifier": _classifier_parts}

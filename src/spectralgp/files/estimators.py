@@ -230,8 +230,6 @@ def check_classes(made: SimpleNamespace) -> None:
     ensure(np.all(made.labels >= -1), "labels", "at least -1", "others")
     ensure(len(set(made.classes)) == n_classes, "classes", "distinct", "some twice")
     ensure(not made.is_flat or n_signals == 1, "labels", "of one signal where there is one per node", n_signals)
-    is_order = made.order is None or np.array_equal(np.sort(made.order), np.arange(n_nodes))
-    ensure(is_order, "order", "an order of the nodes", "another")
     shapes = {(*one.linear.shape, *one.curvature.shape) for one in made.sites}
     ensure(shapes == {2 * (known.size, n_classes)}, "sites", f"of {known.size} labels and {n_classes} classes", shapes)
     ensure(len(made.converged) == len(made.sites), "converged", "one per site", len(made.converged))

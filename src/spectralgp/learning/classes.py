@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import step_done
+from spectralgp.learning.weights import averaging_weights
 from spectralgp.model.fields.classes import ClassSites, LabelledField, given_labels, with_sites
 from spectralgp.model.kernels import Diffusion, mean_power
 from spectralgp.model.spectra import FilterBank, Spectrum
@@ -152,12 +153,11 @@ def sharpened(probabilities: Array, temperature: float) -> Array:
 
 
 def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
-    """Members weighed by the probability they give each label by the others, all labels together: equation (43)."""
+    """Average members by the probabilities they give the labels left out, as `averaging_weights`: equation (43)."""
     each = np.arange(labels.size)
     said = np.stack([member.left_out for member in members])
     scores = np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1)
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
+    weights = averaging_weights(scores)
     left_out = np.tensordot(weights, said, 1)
     median, spread = LOG_TEMPERATURE
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from spectralgp._basics.checks import Array
 
@@ -121,6 +122,14 @@ def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Ar
         return value - 0.5 * share * float(np.log(square)), gradient - share * crossed / square
 
     return simplex_weights(score, errors.shape[-1])
+
+
+def averaging_weights(log_scores: Array) -> Array:
+    """Weights ``exp s_k / sum_l exp s_l`` of models whose scores are log probabilities of the same data.
+
+    Bayesian model averaging with equal prior weights. Unlike the other rules it does not look for the best mixture.
+    """
+    return np.asarray(softmax(log_scores))
 
 
 @dataclass(frozen=True, eq=False)
