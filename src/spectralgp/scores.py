@@ -1,14 +1,13 @@
-"""How good predictions are: densities, errors and coverage; arrays in, numbers out.
+"""Scores of predictions: densities, errors, coverage and calibration.
 
-`observed`, `mean` and `std` are array-like of one shape, whatever it is: what was observed, what was predicted for it,
-and the standard deviation of the prediction, noise included (``predict(..., include_noise=True)``). NaN in `observed`,
-like a masked entry or pandas.NA, means not observed: scores of single values are NaN there, and averages skip it. A
-prediction may be NaN there too, and its deviation zero. A ValueError refuses arrays whose shapes differ, infinite
-values, arrays of which nothing was observed, and where something was, predictions that are NaN and deviations that are
-not above zero.
+`observed`, `mean` and `std` are array-like of one shape, whatever it is: observed values, their predictions, and the
+standard deviations of these, noise included (``predict(..., include_noise=True)``). NaN in `observed`, a masked entry
+or pandas.NA is a missing value: its score is NaN, and averages skip it; its prediction may be NaN, and its deviation
+zero. A ValueError is raised for arrays of different shapes, infinite values, arrays without any observed value, and,
+at observed values, predictions that are NaN and deviations that are not positive.
 
-The last part has these scores as scorers for scikit-learn's cross-validation and searches, ``scorer(estimator, X, Y)``:
-`estimator` is a fitted GraphGPRegressor, or a Pipeline or a search that ends in one, and higher is better.
+The scorers are for scikit-learn's cross-validation and searches, ``scorer(estimator, X, Y)``: `estimator` is a fitted
+GraphGPRegressor, or a Pipeline or a search that ends in one, and higher is better.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ def mean_log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> fl
 
 
 def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
-    """Continuous ranked probability score of each Gaussian prediction: small is good.
+    """Continuous ranked probability score of each Gaussian prediction; smaller is better.
 
     It is ``std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))`` with ``z = (observed - mean) / std``, the integral of the
-    squared distance between the distribution function and the step at what was observed. It has the units of the data,
-    is the absolute error where the prediction is sure, and punishes outliers less than `log_density` does.
+    squared distance between the distribution function and a step at the observed value. It has the units of the data,
+    equals the absolute error of a prediction without uncertainty, and is less sensitive to outliers than `log_density`.
 
     Examples
     --------
@@ -146,13 +145,13 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
 
 
 def observed_mean(values: Array, axis: int, otherwise: ArrayLike = np.nan) -> Array:
-    """Means along an axis of what is not NaN, and something else where nothing is."""
+    """Means along an axis of the values that are not NaN, and another value where there are none."""
     counts = np.sum(~np.isnan(values), axis=axis)
     return np.where(counts > 0, np.nansum(values, axis=axis) / np.maximum(counts, 1), otherwise)
 
 
 def _routed(scorer: Any) -> Any:
-    """Have scikit-learn's metadata routing pass on what stands beside the signals, where it is enabled."""
+    """Request exposures, covariates and the like from scikit-learn's metadata routing, if it is enabled."""
     request = MetadataRequest(owner=scorer.__name__)
     for name in AuxiliaryData.__annotations__:
         request.score.add_request(param=name, alias=True)
@@ -162,7 +161,7 @@ def _routed(scorer: Any) -> Any:
 
 @_routed
 def log_density_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
-    """Mean log predictive density of a signal in nats; signals of which nothing was observed do not count.
+    """Mean log predictive density of a signal in nats; signals without observed values do not count.
 
     Examples
     --------
@@ -187,7 +186,7 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
 
 @_routed
 def crps_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
-    """Minus the mean `crps` over what was observed.
+    """Minus the mean `crps` of the observed values.
 
     A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
     """
@@ -196,16 +195,16 @@ def crps_scorer(estimator: Any, X: Any, Y: Any, **beside: Any) -> float:
 
 @_routed
 def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9, **beside: Any) -> float:
-    """`coverage` of the predicted intervals, of which near `level` is better.
+    """`coverage` of the predicted intervals; near `level` is best.
 
-    It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a search
-    choose by it: the widest intervals cover most. For another level use ``partial(coverage_scorer, level=0.5)``.
+    It is for inspection (``cross_validate(..., scoring={"coverage": coverage_scorer})``), not for searches: the widest
+    intervals cover most. For another level use ``partial(coverage_scorer, level=0.5)``.
     """
     return coverage(*observed_and_predicted(estimator, X, Y, **beside), level)
 
 
 def _last_step(estimator: Any, X: Any, beside: dict[str, Any]) -> tuple[Any, Any]:
-    """The regressor itself, and its inputs, where a search or a pipeline is around it."""
+    """Regressor and its inputs, inside a search or a pipeline or alone."""
     if hasattr(estimator, "best_estimator_"):
         return _last_step(estimator.best_estimator_, X, beside)
     if isinstance(estimator, Pipeline):
@@ -237,12 +236,12 @@ def observed_and_predicted(estimator: Any, X: Any, Y: Any, **beside: Any) -> tup
 
 
 def _values(Y: Any) -> Any:
-    """Signals of any kind as NumPy's array, with NaN for masked entries, which NumPy forgets."""
+    """Signals of any kind as an array of NumPy, with NaN for masked entries."""
     return on_host(without_mask(Y, "Y", allow_nan=True))
 
 
 def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> tuple[Array, ...]:
-    """Arrays of one shape, all NaN where nothing was observed; nothing is broadcast, which would hide transposes."""
+    """Arrays of one shape, all NaN at missing values; nothing is broadcast, which would hide transposes."""
     named = {"observed": observed, "mean": mean} | ({} if std is None else {"std": std})
     arrays = {name: as_real_array(value, name, None, allow_nan=True) for name, value in named.items()}
     shape, known = arrays["observed"].shape, ~np.isnan(arrays["observed"])
@@ -256,25 +255,25 @@ def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None)
         _check_where_observed(array, name, known)
     if "std" in arrays and not (arrays["std"][known] > 0).all():
         raise ValueError(
-            f"std must be above zero where something was observed; got {arrays['std'][known].min()}. "
+            f"std must be above zero at observed values; got {arrays['std'][known].min()}. "
             "Predict with include_noise=True to score observed values."
         )
     return tuple(np.where(known, array, np.nan) for array in arrays.values())
 
 
 def _check_something(observed: Array) -> None:
-    """Refuse what holds no observed value."""
+    """Refuse an array without observed values."""
     if np.isnan(observed).all():
         found = f"NaN in all of shape {observed.shape}" if observed.size else f"shape {observed.shape}"
-        raise ValueError(f"observed must hold at least one value; got {found}. Pass what was observed.")
+        raise ValueError(f"observed must hold at least one value; got {found}. Pass observed values.")
 
 
 def _check_where_observed(array: Array, name: str, known: NDArray[np.bool_] | np.bool_) -> None:
-    """Refuse NaN where something was observed."""
+    """Refuse NaN at observed values."""
     lost = np.argwhere(np.isnan(array) & known)
     if len(lost):  # its size is zero for a single number
         raise ValueError(
-            f"{name} must be finite where something was observed; got nan at index {tuple(map(int, lost[0]))} "
+            f"{name} must be finite at observed values; got nan at index {tuple(map(int, lost[0]))} "
             f"({len(lost)} such in all). Predict every observed value, or set observed to NaN there."
         )
 
@@ -282,15 +281,15 @@ def _check_where_observed(array: Array, name: str, known: NDArray[np.bool_] | np
 LEVELS = np.linspace(0.01, 0.99, 99)
 BAND_PROBABILITY = 0.9
 JUDGED_LEVELS = (0.5, 0.8, 0.9)
-FALSE_ALARMS = 0.05  # share of calibrated predictions that are called anything else, at most
-LARGEST_Z = 8.0  # beyond which a PIT is one to the last digit
+FALSE_ALARMS = 0.05  # share of calibrated predictions that are called uncalibrated, at most
+LARGEST_Z = 8.0  # beyond which a PIT is one to rounding
 
 
 @dataclass(frozen=True)
 class Share:
-    """A mean over values, and what it is of calibrated predictions.
+    """A mean over values, and its expectation for calibrated predictions.
 
-    Signals are taken as independent, the values of one signal not: the standard error is by signals.
+    Signals are taken as independent, but not the values of one signal: the standard error is by signals.
     """
 
     value: float
@@ -299,9 +298,9 @@ class Share:
     n_signals: int
 
     def is_off(self, tolerance: float = 0.0) -> bool:
-        """Whether it is off by more than a tolerance, and by more than few calibrated predictions are.
+        """Return whether it is off by more than a tolerance and by more than chance; False for one signal.
 
-        Few are `FALSE_ALARMS`, shared between bias and the levels of `JUDGED_LEVELS`; never off for one signal.
+        Chance is `FALSE_ALARMS`, shared between bias and the levels of `JUDGED_LEVELS`.
         """
         if self.n_signals < 2:
             return False
@@ -312,9 +311,9 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How often observed values fell where predictions said; all as shares of the observed values.
+    """Distribution of observed values relative to predictions, as shares of the observed values.
 
-    Bands hold the share `BAND_PROBABILITY` of calibrated predictions if values are independent; neighbours stray more.
+    Bands hold the share `BAND_PROBABILITY` of calibrated predictions if values are independent; neighbours vary more.
     """
 
     n_values: int
@@ -334,9 +333,9 @@ class Calibration:
 
 
 def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
-    """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed.
+    """Calibration of predictions from the probabilities of `scores.pit`; NaN is a missing value.
 
-    Rows are signals; what has one axis holds a signal per value.
+    Rows are signals; an array with one axis has one value per signal.
     """
     known = transformed[~np.isnan(transformed)]
     n_values = known.size
@@ -360,7 +359,7 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
         high,
         share_of(by_signal, 0.5),
         share_of(errors, 0.0),
-        {level: _covered(from_middle, level) for level in JUDGED_LEVELS},
+        {level: _coverage_share(from_middle, level) for level in JUDGED_LEVELS},
     )
 
 
@@ -376,20 +375,20 @@ def share_of(values: Array, expected: float, least_variance: float = 0.0) -> Sha
     return Share(mean, float(np.sqrt(max(variance, least_variance))), expected, n_signals)
 
 
-def _covered(from_middle: Array, level: float) -> Share:
+def _coverage_share(from_middle: Array, level: float) -> Share:
     """Share of the values inside the interval of a level.
 
-    Where all are inside, their scatter says nothing: the variance is not below that of calibrated predictions whose
-    distances from the middle are as correlated within a signal as those that are there.
+    If all are inside, their scatter is zero: the variance is at least that of calibrated predictions whose distances
+    from the middle are as correlated within a signal.
     """
     inside = np.where(np.isnan(from_middle), np.nan, from_middle <= level)
     counts = np.sum(~np.isnan(from_middle), axis=1)
     in_a_signal = float(np.sum(counts**2) / np.sum(counts))  # values, as a value sees it
-    inflation = 1 + (in_a_signal - 1) * _correlation_in_signals(from_middle)
+    inflation = 1 + (in_a_signal - 1) * _intraclass_correlation(from_middle)
     return share_of(inside, level, level * (1 - level) * inflation / float(np.sum(counts)))
 
 
-def _correlation_in_signals(values: Array) -> float:
+def _intraclass_correlation(values: Array) -> float:
     """Intraclass correlation by the analysis of variance, from 0 to 1; 0 where no signal has two values."""
     values = values[~np.isnan(values).all(axis=1)]
     counts = np.sum(~np.isnan(values), axis=1)

@@ -37,6 +37,7 @@ from spectralgp import (
     Sqp,
     Stacking,
 )
+from spectralgp.estimators.loading import RESTORED
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, require_memory, series_of
@@ -576,7 +577,7 @@ def test_parts_of_a_classifier_go_together(files, tmp_path):
     )
     for change, words in wrong:
         with pytest.raises(ValueError, match=words):
-            check_classes(decoded(*changed(content, change)))
+            RESTORED["classifier"](decoded(*changed(content, change)))
 
 
 def test_parts_of_a_forecaster_go_together(files, tmp_path):

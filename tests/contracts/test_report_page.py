@@ -179,10 +179,10 @@ def test_a_node_is_drawn_over_the_signals_as_it_is_chosen(opened, signals):
     page = opened.page
     assert page.locator("#node").input_value() == "4"  # the one with a hole
     found = dict(drawn_node(page))
-    assert list(found) == ["90% interval", "50% interval", "predicted", "observed", "filled in, with its 90% interval"]
+    assert list(found) == ["90% interval", "50% interval", "predicted", "observed", "imputed, with its 90% interval"]
     np.testing.assert_allclose(found["predicted"], left.mean[:, 4], rtol=1e-4)
     np.testing.assert_allclose(found["observed"][1:], Y[1:, 4], rtol=1e-4)
-    np.testing.assert_allclose(found["filled in, with its 90% interval"], filled[0, 4], rtol=1e-4)
+    np.testing.assert_allclose(found["imputed, with its 90% interval"], filled[0, 4], rtol=1e-4)
     high = left.mean[:, 4] + 1.6448536 * left.std[:, 4]
     np.testing.assert_allclose(found["90% interval"][:20], high, rtol=1e-4)
     width = page.evaluate("document.getElementById('node-plot').data[4].error_y.array[0]")
@@ -223,7 +223,7 @@ def test_the_report_of_a_series_opens_without_errors_and_fits_its_window(browser
     assert one.page.locator("input[name=field]:checked").get_attribute("value") == "mean"
     assert len(coloured(one.page)) == 50
     names = [name for name, values in drawn_node(one.page) if any(value is not None for value in values)]
-    assert names == ["90% interval", "50% interval", "predicted", "observed", "filled in, with its 90% interval"]
+    assert names == ["90% interval", "50% interval", "predicted", "observed", "imputed, with its 90% interval"]
     assert one.page.evaluate("document.getElementById('node-plot')._fullLayout.xaxis.type") == "date"
     assert one.page.locator(".plot .main-svg").count() >= 6
     one.context.close()

@@ -140,7 +140,7 @@ def test_nodes_are_chosen_by_the_columns_of_y(make):
     ):
         shuffled.predict(NEW, nodes=["z"])
     with pytest.raises(
-        ValueError, match="nodes must be positions where neither the graph nor the columns of Y have names"
+        ValueError, match="nodes must be positions if neither the graph nor the columns of Y have names"
     ):
         make(Graph(WEIGHTS)).fit(X, Y).predict(NEW, nodes=["f"])
 

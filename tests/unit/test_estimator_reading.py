@@ -52,7 +52,7 @@ def test_nodes_are_chosen_by_name_and_by_position():
     assert (columns.tolist(), nodes.tolist()) == ([0, 1], [2, 0])
     columns, nodes = PLAIN.chosen([2, 0], 3)
     assert (columns.tolist(), nodes.tolist()) == ([2, 0], [2, 0])
-    with pytest.raises(ValueError, match="nodes must be positions where neither the graph nor the columns of Y have"):
+    with pytest.raises(ValueError, match="nodes must be positions if neither the graph nor the columns of Y have"):
         PLAIN.chosen(["b"], 3)
     with pytest.raises(ValueError, match=r"got 'x' \(2 unknown in all\)\. The first of them are \['c', 'a', 'b'\]"):
         FORM.chosen(["a", "x", "y"], 3)
@@ -192,7 +192,7 @@ def chosen_center(values, threshold, graph=None):
     values = np.asarray(values, dtype=float)
     graph = Graph(oracle.ring(max(3, values.shape[1]))) if graph is None else graph
     training = SimpleNamespace(values=values, seen=~np.isnan(values), graph=graph)
-    return reading._chosen_center(training, threshold)
+    return reading.chosen_center(training, threshold)
 
 
 def test_nodes_have_centres_of_their_own_where_means_vary_more_than_by_chance():
@@ -215,7 +215,7 @@ def test_too_few_values_have_one_centre():
     infinite = np.where(apart == 12, np.inf, apart)  # of a large graph, refused later
     assert chosen_center(infinite, -1.0) == "global"
     training = SimpleNamespace(values=apart, seen=None, graph=Graph(oracle.ring(3)))
-    assert reading._chosen_center(training, 1.0) == "global"
+    assert reading.chosen_center(training, 1.0) == "global"
 
 
 def test_nodes_never_observed_get_levels_where_the_graph_can_place_them():
@@ -239,7 +239,7 @@ def test_inputs_are_as_large_as_their_squares_are_numbers():
 
 
 def carried(carry, columns=None, n_features=3, form=FORM, has_features=True, n_nodes=3):
-    found = reading._carried_columns(carry, columns, has_features, n_features, form, n_nodes)
+    found = reading.carried_columns(carry, columns, has_features, n_features, form, n_nodes)
     return None if found is None else found.tolist()
 
 
@@ -269,7 +269,7 @@ def test_columns_that_carry_over_are_given_by_number_or_name():
             carried(shape)
     with pytest.raises(ValueError, match="carry must name one column of X"):
         carried([0, 1, 2], n_features=0)
-    with pytest.raises(ValueError, match="carry must be None or 'auto' where X holds no features"):
+    with pytest.raises(ValueError, match="carry must be None or 'auto' unless X holds features"):
         carried([0, 1, 2], has_features=False)
     with pytest.raises(ValueError, match="carry must be one of 'auto', 'lagged'; got 'none'"):
         carried("none")

@@ -458,7 +458,7 @@ def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
     np.testing.assert_allclose(squares.get_facecolors(), colours(Normalize(-4, 3.5)([-4.0, 3.5])))
     bar = ax.figure.axes[1]
     assert bar.get_ylim() == (-4, 3.5)
-    assert texts(ax) == ["observed", "filled in", "failed sensor"]
+    assert texts(ax) == ["observed", "imputed", "failed sensor"]
 
 
 def test_what_was_observed_is_drawn_as_it_was(graph, ax):
@@ -787,7 +787,7 @@ def as_frames(imputed, index=None):
 def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(imputed, ax):
     observed, completed, std = imputed
     plot_filled(*imputed, 1, ax=ax, level=0.8)
-    seen, filled = lines(ax)["observed"], lines(ax)["filled in"]
+    seen, filled = lines(ax)["observed"], lines(ax)["imputed"]
     np.testing.assert_array_equal(seen.get_xydata(), np.column_stack([range(6), observed[:, 1]]))
     assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
     np.testing.assert_array_equal(filled.get_xydata(), np.column_stack([HOLES, completed[HOLES, 1]]))
@@ -795,7 +795,7 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
     low, high = norm(completed[HOLES, 1], std[HOLES, 1]).interval(0.8)
     for segment, place, bottom, top in zip(intervals.get_segments(), HOLES, low, high, strict=True):
         np.testing.assert_allclose(segment, [[place, bottom], [place, top]], rtol=FORMULA)
-    assert texts(ax) == ["observed", "filled in", "80% interval"]
+    assert texts(ax) == ["observed", "imputed", "80% interval"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "node 1")
     assert all(tick == round(tick) for tick in ax.get_xticks())
 
@@ -804,8 +804,8 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
 def test_a_table_has_its_own_names_and_days(imputed, ax, node):
     plot_filled(*as_frames(imputed), node, ax=ax)
     days = 19752 + np.arange(6)  # of 30 January 2024 since 1970: 54 years of 365 days, 13 leap days, 29 days
-    np.testing.assert_array_equal(lines(ax)["filled in"].get_xdata(), days[HOLES])
-    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), imputed[1][HOLES, 1])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), days[HOLES])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][HOLES, 1])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("date", "Bergen")
     ax.figure.canvas.draw()
     assert "Feb" in [text.get_text() for text in ax.get_xticklabels()]
@@ -814,7 +814,7 @@ def test_a_table_has_its_own_names_and_days(imputed, ax, node):
 def test_columns_of_tables_are_matched_by_name(imputed, ax):
     observed, completed, std = as_frames(imputed)
     plot_filled(observed, completed[STATIONS[::-1]], std[["Bergen", "Oslo", "Bodø"]], "Bodø", ax=ax)
-    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), imputed[1][:1, 2])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][:1, 2])
     ((bottom, top),) = (segment[:, 1] for segment in ax.collections[0].get_segments())
     assert (bottom, top) == pytest.approx(norm(imputed[1][0, 2], imputed[2][0, 2]).interval(0.9), rel=FORMULA)
 
@@ -826,7 +826,7 @@ def test_arrays_may_have_names_and_positions(imputed, ax):
     observed, completed, _ = imputed
     np.testing.assert_array_equal(lines(ax)["observed"].get_xdata(), range(2000, 2006))
     np.testing.assert_array_equal(lines(ax)["observed"].get_ydata(), observed[[3, 4, 5, 1, 2, 0], 1])
-    filled = lines(ax)["filled in"].get_xydata()
+    filled = lines(ax)["imputed"].get_xydata()
     np.testing.assert_array_equal(filled, np.column_stack([[2003, 2004, 2002], completed[HOLES, 1]]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "snow (cm)")
 
@@ -842,7 +842,7 @@ def test_arrays_may_have_names_and_positions(imputed, ax):
 def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabel, written):
     plot_filled(*as_frames(imputed, index), "Bergen", ax=ax)
     assert [text.get_text() for text in ax.get_xticklabels()] == written
-    np.testing.assert_array_equal(lines(ax)["filled in"].get_xdata(), HOLES)
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), HOLES)
     assert ax.get_xlabel() == xlabel
 
 
@@ -857,7 +857,7 @@ def test_masked_entries_and_nulls_are_holes(imputed, ax):
         np.testing.assert_array_equal(line.get_ydata(), completed[HOLES, 1])
 
 
-@pytest.mark.parametrize(("missing", "entries"), [(False, ["observed"]), (True, ["filled in", "90% interval"])])
+@pytest.mark.parametrize(("missing", "entries"), [(False, ["observed"]), (True, ["imputed", "90% interval"])])
 def test_the_legend_names_what_is_there(imputed, ax, missing, entries):
     """A node that always reports, and one that never does."""
     observed, completed, _ = imputed
@@ -871,7 +871,7 @@ def test_other_nodes_need_not_be_filled_in(imputed, ax):
     observed, completed, std = imputed
     completed[0, 2] = std[0, 2] = np.nan
     plot_filled(observed, completed, std, 1, ax=ax)
-    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), completed[HOLES, 1])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), completed[HOLES, 1])
 
 
 @pytest.mark.parametrize(
@@ -1018,7 +1018,7 @@ def test_calibration_has_a_figure_of_its_own_if_not_told_where(forecasts, ax):
     ("arguments", "options", "message"),
     [
         (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
-        (([1.0], [1.0], [0.0]), {}, "std must be above zero where something was observed"),
+        (([1.0], [1.0], [0.0]), {}, "std must be above zero at observed values"),
         (([np.inf], [1.0], [1.0]), {}, "observed must be finite or NaN; got inf"),
         (([np.nan], [1.0], [1.0]), {}, "observed must hold at least one value; got NaN in all of"),
         (([1.0], [1.0], [1.0]), {"n_bins": 1}, "n_bins must be an integer of at least 2; got 1"),

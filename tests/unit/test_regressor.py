@@ -263,7 +263,7 @@ def test_a_precomputed_covariance_with_a_column_per_node_is_not_carried_over(spe
     assert model.fits_[0].model.carry is None
     mean, std = model.predict((oracle.rbf(NEW, few), oracle.rbf(NEW, NEW)), return_std=True)
     assert mean.shape == std.shape == (N_NEW, N_NODES)
-    with pytest.raises(ValueError, match="carry must be None or 'auto' where X holds no features; got"):
+    with pytest.raises(ValueError, match="carry must be None or 'auto' unless X holds features; got"):
         model.set_params(carry=list(range(N_NODES))).fit(oracle.rbf(few, few), signals)
 
 

@@ -169,10 +169,10 @@ def test_scores_are_those_of_the_predictions(paper):
     numbers = gathered(model)
     found = numbers.predictions
     values = found.observed, found.mean, found.std
-    assert numbers.scores.error == root_mean_square_error(*values[:2])
-    assert numbers.scores.crps == np.mean(crps(*values))
-    assert numbers.scores.log_density == mean_log_density(*values)
-    assert numbers.scores.n_values == found.observed.size
+    assert numbers.errors.rmse == root_mean_square_error(*values[:2])
+    assert numbers.errors.crps == np.mean(crps(*values))
+    assert numbers.errors.log_density == mean_log_density(*values)
+    assert numbers.errors.n_values == found.observed.size
     assert numbers.calibration.covered_at(0.9) == coverage(*values, 0.9)
 
 
@@ -189,7 +189,7 @@ def test_held_out_signals_are_judged_as_given():
     np.testing.assert_allclose(found.predictions.log_density, densities, rtol=EXACT)
     np.testing.assert_allclose(found.predictions.baseline, Y[:14].mean(axis=0), rtol=EXACT)
     assert found.forecasts[0].log_density == pytest.approx(np.mean(densities))
-    assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
+    assert found.errors.rmse == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
     assert found.variance.predicted == pytest.approx(1 - errors / distances, rel=FORMULA)
     assert found.variance.with_neighbours is None
@@ -221,7 +221,7 @@ def test_repeated_and_empty_signals_and_holes_are_counted():
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
     numbers = gathered(model, n_empty=1)
     assert numbers.counts == SignalCounts(13, repeated=1, empty=1, missing=14, unseen=1)
-    assert numbers.scores.n_values == 13 * 7 - 14
+    assert numbers.errors.n_values == 13 * 7 - 14
     assert np.isnan(numbers.predictions.baseline[:, 6]).all()
 
 
@@ -232,8 +232,8 @@ def test_all_models_that_were_tried_are_told_best_first():
     assert [one.score for one in numbers.tried] == sorted((one.score for one in numbers.tried), reverse=True)
     weight_of = {one.name: one.weight for one in numbers.tried}
     assert sorted(weight_of.values()) == pytest.approx(sorted(model.kernel_weights_))
-    assert {one.name for one in numbers.members} == set(weight_of)
-    assert [one.weight for one in numbers.members] == sorted(model.kernel_weights_, reverse=True)
+    assert {name for name, *_ in numbers.members} == set(weight_of)
+    assert [weight for _, weight, _ in numbers.members] == sorted(model.kernel_weights_, reverse=True)
     chosen = GraphGPRegressor(Graph(weights)).fit(X, Y)
     assert len(chosen.learnt_.tried) > len(chosen.fits_)
     assert sum(one.weight for one in chosen.learnt_.tried) == pytest.approx(1)
@@ -303,7 +303,7 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(None, Y[:15])
     page = model.report(tmp_path / "report.html", Y=Y[15:]).read_text(encoding="utf-8")
     assert len(data_of(page)["labels"]) == 5
-    assert "The signal filter g is of what neighbours share; it is" in page
+    assert "The signal filter g, of the part shared by neighbours, is" in page
     assert "It has no inputs." in page
     assert "inputs explain" not in page
 
@@ -326,7 +326,7 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     expected = baselines.forecasts(baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y))  # of inputs as they are
     assert [one.name for one in others] == ["node means", "no change", "ridge regression"]
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
-    assert ours.rmse == pytest.approx(numbers.scores.error)
+    assert ours.rmse == pytest.approx(numbers.errors.rmse)
     page = model.report(tmp_path / "report.html", walk[29:-1], walk[30:]).read_text(encoding="utf-8")
     assert "from the signal before." in page
     assert "It has no inputs" not in page
@@ -336,13 +336,13 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
 
 
 def test_errors_and_biases_are_those_of_the_nodes(told):
-    found, values = told.scores, told.predictions
+    found = values = told.predictions
     errors = values.observed - values.mean
     assert oracle.relative_error(found.node_errors, np.sqrt(np.mean(errors**2, axis=0))) < EXACT
     assert oracle.relative_error(found.node_biases, errors.mean(axis=0)) < EXACT
-    assert found.bias.value == pytest.approx(errors.mean(), rel=EXACT)
+    assert told.bias.value == pytest.approx(errors.mean(), rel=EXACT)
     by_signal = errors.mean(axis=1)
-    assert found.bias.standard_error == pytest.approx(by_signal.std(ddof=1) / np.sqrt(len(errors)), rel=EXACT)
+    assert told.bias.standard_error == pytest.approx(by_signal.std(ddof=1) / np.sqrt(len(errors)), rel=EXACT)
     (said,) = words.worst_nodes(told.names, found.node_errors)
     worst = np.argsort(-found.node_errors)
     assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
@@ -350,7 +350,7 @@ def test_errors_and_biases_are_those_of_the_nodes(told):
     assert words.worst_nodes(["one"], np.ones(1)) == words.worst_nodes("ab", np.full(2, np.nan)) == []
     assert found.spread == pytest.approx(np.sqrt(np.mean(values.std**2)), rel=EXACT)
     first = " ".join(words.accuracy_words(told))
-    assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
+    assert f"are typically off by {told.errors.rmse:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
     assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
 
@@ -375,7 +375,7 @@ def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, m
     joined = correlations[model.graph_.weights.toarray() > 0]
     expected, found = (np.median(joined), np.median(correlations[np.triu_indices(7, 1)])), told
     assert found.correlations == pytest.approx(expected, rel=FORMULA)
-    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(found)[0]
+    assert f"gives neighbours a correlation of {expected[0]:.2f}" in words.neighbour_words(found)[0]
     monkeypatch.setattr(numbers, "MOST_CORRELATED", 6)
     assert gathered(model).correlations is None
 
@@ -388,9 +388,9 @@ def test_holes_are_shown_with_what_fills_them(tmp_path):
         data = data_of(model.report(tmp_path / "report.html", *given).read_text(encoding="utf-8"))
         completed, std = model.impute(X[rows], holed[rows])
         holes = np.isnan(holed[rows])
-        assert data["filled"] == np.flatnonzero(holes).tolist()
-        np.testing.assert_allclose(floats(data["arrays"]["filledMean"]), completed[holes], rtol=1e-5)
-        np.testing.assert_allclose(floats(data["arrays"]["filledStd"]), std[holes], rtol=1e-5)
+        assert data["imputed"] == np.flatnonzero(holes).tolist()
+        np.testing.assert_allclose(floats(data["arrays"]["imputedMean"]), completed[holes], rtol=1e-5)
+        np.testing.assert_allclose(floats(data["arrays"]["imputedStd"]), std[holes], rtol=1e-5)
         assert data["start"]["node"] == np.argmax(holes.sum(axis=0))
 
 
@@ -400,11 +400,11 @@ def test_training_signals_are_recognised(tmp_path):
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
     plain = model.report(tmp_path / "plain.html").read_text(encoding="utf-8")
     page = model.report(tmp_path / "all.html", X[3:8], Y[3:8]).read_text(encoding="utf-8")
-    assert "The signals given are training signals, which the model has seen." in page
+    assert "The signals given are training signals." in page
     assert data_of(page) == data_of(plain)
     assert not any("held out" in one or "held-out" in one for one in (plain, page))
     page = model.report(tmp_path / "some.html", X[10:], Y[10:]).read_text(encoding="utf-8")
-    assert "4 of the 10 signals given are training signals, which the model has seen: left out here." in page
+    assert "4 of the 10 signals given are training signals, and left out here." in page
     assert data_of(page)["labels"] == [f"row {row}" for row in range(4, 10)]
     np.testing.assert_allclose(floats(data_of(page)["arrays"]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
     new = model.report(tmp_path / "new.html", X[14:], Y[14:]).read_text(encoding="utf-8")
@@ -467,12 +467,12 @@ def test_baselines_stand_beside_ours_on_the_same_signals(paper):
     model, X, Y, _, _, _ = paper
     numbers = gathered(model)
     ours, *others = numbers.forecasts
-    assert (ours.rmse, ours.crps) == (pytest.approx(numbers.scores.error), pytest.approx(numbers.scores.crps))
+    assert (ours.rmse, ours.crps) == (pytest.approx(numbers.errors.rmse), pytest.approx(numbers.errors.crps))
     assert ours.log_density == pytest.approx(np.mean(model.leave_one_out("signal").log_density))
     assert [one.name for one in others] == ["node means", "ridge regression"]
     expected = baselines.forecasts([baselines.NodeMeans(), baselines.RidgeRegression()], (X, Y))
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
-    assert gathered(model, without=partial(without_entries, model.learnt_)).fillings == ()  # nothing is missing
+    assert gathered(model, without=partial(without_entries, model.learnt_)).imputations == ()  # nothing is missing
 
 
 def walk(n_signals, n_nodes=6):
@@ -549,7 +549,7 @@ def test_fillings_are_of_entries_that_were_hidden():
         Graph(weights), Polynomial(2), RBF(1.0, "fixed"), **PAPER | {"center": None, "scale": None}
     )
     model.fit(X, holed)
-    found = gathered(model, without=partial(without_entries, model.learnt_)).fillings
+    found = gathered(model, without=partial(without_entries, model.learnt_)).imputations
     assert [one.name for one in found] == ["learnt model", "neighbours on the graph", "iterative imputer"]
     out = baselines.hidden_at_once(holed)
     assert out.any()
@@ -558,7 +558,7 @@ def test_fillings_are_of_entries_that_were_hidden():
     assert found[0].rmse == pytest.approx(root_mean_square_error(Y[out], mean[out]), rel=FORMULA)
     assert found[0].n_values == out.sum()
     new = NewSignals([str(row) for row in range(20)], X, holed, model.posterior_.at(X))
-    assert len(gathered(model, new).fillings) == 3
+    assert len(gathered(model, new).imputations) == 3
 
 
 def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
@@ -574,7 +574,10 @@ def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
     out = baselines.hidden_at_once(holed, slice(12, None))[12:]
     completed, _ = model.impute(X[12:], np.where(out, np.nan, holed[12:]), exposure=exposure[12:])
     error = root_mean_square_error(counts[12:][out], completed[out])
-    assert f'<th scope="row">learnt model</th><td>{error:.4g}</td>' in page.split("Fillings of holes</caption>")[1]
+    assert (
+        f'<th scope="row">learnt model</th><td>{error:.4g}</td>'
+        in page.split("Imputation of hidden values</caption>")[1]
+    )
 
 
 def performance(name, size, std=1.0):
@@ -643,10 +646,10 @@ def test_variance_in_words():
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert all(share in said[2] for share in ("50%", "30%", "20%"))
     said = words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
-    assert said[0].startswith("Nothing is predicted in held-out signals")
+    assert said[0].startswith("Predictions explain nothing in held-out signals")
     assert len(said) == 2
     for gain, added in (
-        (0.004, "add nothing to that"),
+        (0.004, "add nothing."),
         (0.006, "adds 1 percentage point."),
         (0.02, "2 percentage points."),
     ):
@@ -658,19 +661,19 @@ def test_variance_in_words():
     [
         ({"counts": SignalCounts(1)}, "only 1 training signal:"),
         ({"counts": SignalCounts(9)}, "only 9 training signals"),
-        ({"counts": SignalCounts(0)}, "The model holds no signals of this graph"),
+        ({"counts": SignalCounts(0)}, "The model has no signals of this graph"),
         ({"counts": SignalCounts(50, empty=1)}, "1 signal without any value was left out"),
-        ({"counts": SignalCounts(50, missing=1)}, "1 value (less than 1%) of the training signals was not observed"),
+        ({"counts": SignalCounts(50, missing=1)}, "1 value (less than 1%) of the training signals is missing"),
         ({"stand_ins": 1}, "1 draw of the hyperparameters violated a constraint and was replaced"),
-        ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, "falls into 2 parts"),
+        ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, "has 2 components"),
         ({"variance": VarianceShares(0.09, 0.0, 0.0, 0.91, -0.1, None)}, "91% of the variance is noise"),
         ({"variance": VarianceShares(0.1, 0.0, 0.0, 0.9, 0.0, None)}, "no better than the nodes' means"),
-        ({"counts": SignalCounts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
-        ({"counts": SignalCounts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
+        ({"counts": SignalCounts(50, repeated=1)}, "1 signal repeats another, inputs included"),
+        ({"counts": SignalCounts(50, repeated=3)}, "3 signals repeat others, inputs included"),
         ({"counts": SignalCounts(50, empty=2)}, "2 signals without any value were left out"),
-        ({"counts": SignalCounts(50, missing=35)}, "35 values (10%) of the training signals were not observed"),
+        ({"counts": SignalCounts(50, missing=35)}, "35 values (10%) of the training signals are missing"),
         ({"counts": SignalCounts(50, missing=35, unseen=1)}, "1 node was never observed"),
-        ({"graph": Graph.from_edges([(0, 1), (2, 3), (3, 4), (5, 6)])}, "falls into 3 parts"),
+        ({"graph": Graph.from_edges([(0, 1), (2, 3), (3, 4), (5, 6)])}, "has 3 components"),
         ({"graph": Graph.edgeless(7)}, "has no edges"),
         ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
         ({"variance": VarianceShares(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
@@ -745,7 +748,7 @@ def test_miscalibration_is_told():
     assert first.startswith("Predictions are biased, too low")
     assert second.startswith("Intervals are too narrow, which the bias explains at least in part: only ")
     skewed = said_of(2 * (rng.exponential(size=(60, 20)) - 1))
-    assert skewed[0].startswith("Errors are skewed, though they average out: 6")
+    assert skewed[0].startswith("Errors are skewed, but zero on average: 6")
 
 
 def calibration(pit_mean=0.5, error=0.02, shares=(0.5, 0.8, 0.9), n_signals=40):
@@ -768,7 +771,7 @@ def test_little_is_no_miscalibration():
     (said,) = words.calibration_words(calibration(0.551, 0.1))
     pit = "the mean of the PIT is 0.55 ± 0.00, and 0.5 if calibrated"
     assert said == f"Predictions are biased, too low: 50% of 500 values lie above their predicted means ({pit})."
-    assert words.calibration_words(calibration(0.551, -0.1))[0].startswith("Errors are skewed, though they average")
+    assert words.calibration_words(calibration(0.551, -0.1))[0].startswith("Errors are skewed, but zero on average")
     assert words.calibration_words(calibration(0.449, -0.1))[0].startswith("Predictions are biased, too high: 50% of")
     only = "Intervals are too narrow: only"
     for shares, said in (
@@ -790,10 +793,10 @@ def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
         model = GraphGPRegressor(Graph(weights), Polynomial(2), residual=None, solver=Sqp(max_iterations=1)).fit(X, Y)
     numbers = gathered(model)
     assert any("did not converge" in one and "Raise max_iterations" in one for one in words.cautions(numbers))
-    (member,) = numbers.members
-    certificate = dataclasses.replace(member.fit.certificate, active=("noise_variance at its lower bound",))
-    fit = dataclasses.replace(member.fit, certificate=certificate)
-    numbers = dataclasses.replace(numbers, members=(dataclasses.replace(member, fit=fit),))
+    ((name, weight, fit),) = numbers.members
+    certificate = dataclasses.replace(fit.certificate, active=("noise_variance at its lower bound",))
+    fit = dataclasses.replace(fit, certificate=certificate)
+    numbers = dataclasses.replace(numbers, members=((name, weight, fit),))
     assert any("noise is at its lower bound" in one for one in words.cautions(numbers))
 
 
@@ -863,12 +866,12 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
     found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
     assert all(one.std is None for one in found.bands.filters)
     assert not found.bands.energy_shares.any()
-    assert (found.forecasts, found.fillings, found.counts) == ((), (), SignalCounts(0))
+    assert (found.forecasts, found.imputations, found.counts) == ((), (), SignalCounts(0))
     power, noise = np.mean(moved.response() ** 2), moved.noise_variance_
     neighbours = np.mean(moved.response(which="residual") ** 2)
     assert found.variance.noise == pytest.approx(noise / (power + neighbours + noise), rel=FORMULA)
     assert len(data_of(page)["names"]) == 5
-    assert "holds no signals of this graph" in page
+    assert "has no signals of this graph" in page
 
 
 def test_a_bad_aspect_is_refused(tmp_path, paper):

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from spectralgp import Graph
 from spectralgp.scores import calibration_of
 from spectralgp.show.report import figures
-from spectralgp.show.report.numbers import FilterBands, ImputedValues, LearntFilter, Predictions
+from spectralgp.show.report.numbers import FilterBands, LearntFilter, Predictions
 from spectralgp.show.report.shapes import SpectrumModes, shape_of
 
 NAN = np.nan
@@ -25,10 +25,10 @@ MEAN = np.array([[1.5, 2.0, 1.0], [2.0, 3.0, 4.0], [0.0, 4.0, 1.0]])
 EMPTY = FilterBands("Laplacian", np.array([0.0, 1.0]), (), np.array([0.0, 1.0]), np.ones(1), np.ones(1))
 
 
-def predictions(filled=None, baseline=None, std=1.0):
+def predictions(imputed=None, baseline=None, std=1.0):
     baseline = np.zeros((3, 3)) if baseline is None else baseline
     std = np.full((3, 3), std)
-    return Predictions("left out", ("a", "b", "c"), OBSERVED, MEAN, std, None, baseline, filled)
+    return Predictions("left out", ("a", "b", "c"), OBSERVED, MEAN, std, None, baseline, imputed)
 
 
 def page_data(shown, graph=None, calibration=None):
@@ -63,11 +63,11 @@ def test_the_node_drawn_first_has_a_middling_error_or_the_most_missing_values():
     assert first(predictions()) == 2
     missing = np.where(np.isnan(OBSERVED), 7.0, NAN)
     missing[0, 2] = 7.0
-    assert first(predictions(ImputedValues(missing, missing))) == 2
+    assert first(predictions((missing, missing))) == 2
     # a node that is hardly observed says little of its imputed values
     rarely = OBSERVED.copy()
     rarely[:2, 2] = NAN
-    assert first(dataclasses.replace(predictions(ImputedValues(missing, missing)), observed=rarely)) == 1
+    assert first(dataclasses.replace(predictions((missing, missing)), observed=rarely)) == 1
     # squared errors of 1 four times, 4 once and 2 once
     errors = np.array([[1.0, 2.0, np.sqrt(2)], [1, NAN, NAN], [1, NAN, NAN], [1, NAN, NAN]])
     zeros = np.zeros((4, 3))

@@ -21,7 +21,6 @@ from spectralgp.series.backtests import Backtest
 from spectralgp.series.times import CalendarClock, NumericClock, time_labels
 from spectralgp.show.report import series
 from spectralgp.show.report.figures import series_figures
-from spectralgp.show.report.numbers import ImputedValues
 from spectralgp.show.report.series import ComponentCurve, SeriesReport, forecast_predictions, learnt_curves
 from tolerances import EXACT
 
@@ -85,9 +84,9 @@ def test_what_was_not_observed_is_shown_as_it_is_filled_in(model, page):
     n_past = len(data["labels"]) - 10
     completed, std = model.impute(table)
     holes = table[data["names"]].isna().to_numpy()[-n_past:]
-    assert data["filled"] == np.flatnonzero(holes).tolist()
-    assert len(data["filled"]) == 4
-    filled = np.frombuffer(base64.b64decode(data["arrays"]["filledMean"]), dtype="<f4")
+    assert data["imputed"] == np.flatnonzero(holes).tolist()
+    assert len(data["imputed"]) == 4
+    filled = np.frombuffer(base64.b64decode(data["arrays"]["imputedMean"]), dtype="<f4")
     expected = completed[data["names"]].to_numpy()[-n_past:][holes]
     spread = std[data["names"]].to_numpy()[-n_past:][holes]
     assert np.all(np.abs(filled - expected) < 0.05 * spread)  # by the rows that are shown, where impute has all
@@ -165,7 +164,7 @@ def test_a_model_from_a_file_has_the_same_words_and_no_rows(model, page, tmp_pat
     first = [one.split('<h2 id="glance-title">')[1].split('<h2 id="map-title">')[0] for one in (page, text)]
     assert first[0] == first[1]
     assert len(data_of(text)["labels"]) == 10
-    assert "holds no rows: pass them" in text
+    assert "has no rows: pass them" in text
     shown = again.report(tmp_path / "report.html", rows()[:N_LEARNT], horizon=10).read_text(encoding="utf-8")
     assert data_of(shown)["labels"] == data_of(page)["labels"]
     np.testing.assert_array_equal(field(data_of(shown), "observed"), field(data_of(page), "observed"))
@@ -177,10 +176,10 @@ def test_later_rows_stand_beside_the_forecast_and_judge_it(model, tmp_path):
     data = data_of(text)
     np.testing.assert_allclose(field(data, "observed")[-10:], table[data["names"]][N_LEARNT : N_LEARNT + 10], rtol=1e-6)
     expected = model.backtest(table)
-    assert "Forecasts are judged on the rows given that the model has not seen." in text
+    assert "Forecasts are scored on given rows that the model was not fitted to." in text
     assert f"1 step ahead they are typically off by {expected.rmse['model'][0]:.3g}; " in text
     plain = copy.copy(model).report(tmp_path / "plain.html").read_text(encoding="utf-8")
-    assert "judged on the last two fifths of the rows, by models of the first three fifths" in plain
+    assert "scored on the last two fifths of the rows, by models of the first three fifths" in plain
 
 
 @pytest.mark.parametrize(("horizon", "n_past"), [(1, 60), (15, 60), (16, 64), (25, 100), (40, N_LEARNT)])
@@ -205,7 +204,7 @@ def test_rows_of_arrays_are_counted(tmp_path):
     assert data["labels"][-4:] == ["row 59", "row 60", "row 61", "row 62"]
     assert "<h1>Forecasts on a graph of 1 node</h1>" in text
     assert "The model forecasts 1 node from its past." in text
-    assert "Every node is forecast on its own" in text
+    assert "Nodes are forecast independently" in text
     assert "rate-plot" not in data["figures"]
     n_past = len(data["labels"]) - 3
     np.testing.assert_allclose(field(data, "observed")[:-3], values[:60][-n_past:], rtol=1e-6)
@@ -265,7 +264,7 @@ def test_what_is_said_first(model):
     said = series.forecast_accuracy_words(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
     assert said == [
         "The model forecasts 6 nodes from their past.",
-        "Forecasts are judged on the rows given that the model has not seen.",
+        "Forecasts are scored on given rows that the model was not fitted to.",
         "1 step ahead they are typically off by 1; persistence (the last row again) by 1.5.",
         "6 steps ahead they are typically off by 2; persistence by 1.9.",
         "Persistence had the smaller error 6 steps ahead.",
@@ -298,7 +297,7 @@ def test_how_much_there_is_in_words(model):
         series.series_overview(dataclasses.replace(numbers, predictions=shown))
         == f"{sizes}; a forecast of 2 steps, up to row 10."
     )
-    assert series.forecast_accuracy_words(numbers)[1:] == ["There were too few rows to tell how good forecasts are."]
+    assert series.forecast_accuracy_words(numbers)[1:] == ["There are too few rows to score forecasts."]
 
 
 def test_scores_by_horizon_are_a_table():
@@ -314,12 +313,12 @@ def test_scores_by_horizon_are_a_table():
     ]
 
 
-def test_rows_that_were_filled_in_stand_before_those_of_the_forecast():
+def test_imputed_rows_stand_before_those_of_the_forecast():
     past, later, mean, std = (np.full((n, 3), value) for n, value in ((2, 1.0), (1, 2.0), (1, 3.0), (1, 4.0)))
-    found = forecast_predictions("abc", past, later, mean, std, ImputedValues(5 * past, 6 * past))
+    found = forecast_predictions("abc", past, later, mean, std, (5 * past, 6 * past))
     np.testing.assert_array_equal(found.observed[:, 0], [1, 1, 2])
     np.testing.assert_array_equal([found.mean[:, 0], found.std[:, 0]], [[np.nan, np.nan, 3], [np.nan, np.nan, 4]])
-    np.testing.assert_array_equal([found.filled.mean[:, 0], found.filled.std[:, 0]], [[5, 5, np.nan], [6, 6, np.nan]])
+    np.testing.assert_array_equal([one[:, 0] for one in found.imputed], [[5, 5, np.nan], [6, 6, np.nan]])
     assert (found.source, found.labels, found.first, found.log_density) == ("forecast", ("a", "b", "c"), 2, None)
 
 
@@ -336,11 +335,12 @@ def test_how_long_patterns_last_in_words(model):
     times = [
         ComponentCurve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])
     ]
-    said = " ".join(series.component_words(numbers_of(model, None, times)))
+    said = " ".join(series.time_scale_words(numbers_of(model, None, times)))
     assert (
-        "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
+        "Matern 1/2: patterns common to neighbours last about 1,200 steps, differences between neighbours about 3."
+        in said
     )
-    assert "Matern 1/2: patterns last some 5 steps, smooth or rough." in said
+    assert "Matern 1/2: patterns last about 5 steps, smooth or rough." in said
 
 
 def test_how_much_neighbours_have_a_say_in_words(model):
@@ -350,15 +350,15 @@ def test_how_much_neighbours_have_a_say_in_words(model):
         on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))
         stack = SimpleNamespace(weights=np.array(weights), members=(on_graph, alone), drift_horizons=drift)
         numbers = dataclasses.replace(numbers_of(model, None, times), model=SimpleNamespace(stack=stack))
-        return series.component_words(numbers)
+        return series.time_scale_words(numbers)
 
-    lasting = "Matern 1/2: patterns last some 2 steps, smooth or rough."
-    share = "of the weight in forecasts go to models in which neighbours have a say"
+    lasting = "Matern 1/2: patterns last about 2 steps, smooth or rough."
+    share = "of the weight of forecasts go to models in which neighbours inform each other"
     assert said([1.0, 0.0]) == [f"100% {share}.", lasting]
-    assert said([0.3, 0.7]) == [f"30% {share}; 70% go to nodes on their own.", lasting]
-    last = "The last rows of all nodes say more of what comes, 1, 2 and 6 steps ahead."
+    assert said([0.3, 0.7]) == [f"30% {share}; 70% go to independent nodes.", lasting]
+    last = "The last rows of all nodes improve forecasts 1, 2 and 6 steps ahead."
     assert said([0.0, 1.0], (1, 2, 6)) == [
-        "Every node is forecast on its own: models of the graph did not forecast later rows better.", last
+        "Nodes are forecast independently: models on the graph did not forecast later rows better.", last
     ]  # fmt: skip
 
 

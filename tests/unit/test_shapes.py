@@ -59,7 +59,7 @@ def test_a_filter_that_varies_by_chance_is_flat_and_one_that_hardly_varies_for_c
     assert shape_of(EVEN, wide).kind == shape_of(EVEN, wide, drawn(wide, 0.05)).kind == "low-pass"
     found = shape_of(EVEN, wide, drawn(wide, 0.5))
     assert found.kind == "flat"
-    assert found.meaning() == "flat as far as the signals tell: nodes are on their own"
+    assert found.meaning() == "flat within its uncertainty: there is no evidence that nodes are related"
     found = shape_of(EVEN, narrow, drawn(narrow, 0.001))
     assert (found.kind, found.is_weak) == ("low-pass", True)
     assert found.meaning() == "weakly low-pass: neighbours are alike, a little"

@@ -259,7 +259,7 @@ def comparison_words(
     ours, *filled = (replace(one, name=f"learnt model ({one.name})") for one in [errors, *imputed[:1]])
     return [
         *words.baseline_words([ours, *others], words.SOURCES["held out"]["scored"]),
-        *words.baseline_words([*filled, *imputed[1:]], words.FILLING),
+        *words.baseline_words([*filled, *imputed[1:]], words.IMPUTING),
         *(f"{errors.name}: {one}" for one in words.calibration_words(calibration_of(pits))),
     ]
 

@@ -1,4 +1,4 @@
-"""Scikit-learn's face of the library."""
+"""Estimators with the interface of scikit-learn."""
 
 from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster

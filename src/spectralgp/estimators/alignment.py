@@ -1,4 +1,4 @@
-"""Everything that is passed beside signals, matched to their rows by label and to their nodes by name."""
+"""Alignment of exposures, covariates and the like with signals, by row labels and names of nodes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Order = Indices | slice
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Rows and nodes of signals. Tables are matched to them by label and name, or refused; arrays go by position."""
+    """Rows and nodes of signals, to which tables are matched by label and name, and arrays by position."""
 
     form: SignalFormat
     n_rows: int
     n_nodes: int
-    index: Any = None  # labels of the rows; None where they have none
+    index: Any = None  # labels of the rows, if any
 
     def entries(self, given: Any, argument: str) -> Array:
-        """One number per entry, shape (n_rows, n_nodes), nodes in the graph's order; NaN where there is none.
+        """One number per entry, shape (n_rows, n_nodes), nodes in the graph's order; NaN for missing ones.
 
-        From one number, one per node, or a table or array such as the signals.
+        `given` is one number, one per node, or a table or array such as the signals.
         """
         table = self.form.table(given, argument)
         index, names = (table.index, table.names) if isinstance(table, Table) else (None, None)
@@ -39,7 +39,7 @@ class Alignment:
         elif values.shape == (self.n_rows, self.n_nodes):
             values = values[self.row_order(index, argument)][:, self.node_order(names, argument, "column")]
         elif values.shape:
-            # names say more of what is wrong than sizes
+            # errors of names are clearer than those of sizes
             self.node_order(index if values.ndim == 1 else names, argument, "value" if values.ndim == 1 else "column")
             raise ValueError(
                 f"{argument} must be one number, one for each of the {self.n_nodes} nodes, or have the shape of the "

@@ -1,4 +1,4 @@
-"""What a fitted model answers: filters and words of all its models, values filled in, and itself on other data."""
+"""Answers of fitted models: filters, summary, imputed values, and the models conditioned on other data."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from spectralgp.model.spectra import Spectrum
 if TYPE_CHECKING:
     from spectralgp.show.report.shapes import FilterShape
 
-SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
-FIRST_COMPARED = 8  # nodes by which signals are told apart first
+SAME_VALUE = 64 * np.finfo(float).eps  # relative change of values by scaling and scaling back, at most
+FIRST_COMPARED = 8  # nodes by which signals are compared first
 
 
-# -------------------------------------------------------------------------------------------------------- in words
+# --------------------------------------------------------------------------------------------- filters and summary
 
 
 def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array, which: str) -> tuple[Array, Array]:
-    """Mean and standard deviation over weighted models of one of their filters.
+    """Mean and standard deviation of a filter over weighted models.
 
-    Models on another Laplacian are left out, but for those that need no graph.
+    Models on another Laplacian are left out, unless they need no graph.
     """
     weights, values, own = [], [], []
     for weight, model, factor, carried in models:
@@ -78,8 +78,8 @@ def fit_warnings(learnt: FittedModels) -> list[Warning]:
     if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
         found.append(
             UserWarning(
-                "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too "
-                "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
+                "the noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
+                "Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
             )
         )
     failed = [fit for fit in learnt.fits if not fit.converged]
@@ -154,9 +154,9 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
 def filter_shape(
     fitted: Sequence[Shown], drawn: Sequence[Sequence[Shown]], spectrum: Spectrum, which: str
 ) -> FilterShape:
-    """The kind of a filter of weighted models, with what draws of the hyperparameters of each leave open.
+    """Shape of a filter of weighted models, given draws of the hyperparameters of each for its uncertainty.
 
-    Without any draws, and of what inputs carry over, the filter is taken as it is.
+    Without draws, and for the carry-over filter, there is no uncertainty.
     """
     from spectralgp.show.report.shapes import SpectrumModes, shape_of
 
@@ -171,53 +171,53 @@ def filter_shape(
 
 
 def _resampled(draws: Sequence[Shown], number: int) -> list[Shown]:
-    """A number of draws of one model, each with the weight of all: those of larger weights more often."""
+    """A number of draws of one model, resampled by their weights, each with the total weight."""
     ends = np.cumsum([share for share, *_ in draws])
     places = np.searchsorted(ends, ends[-1] * (np.arange(number) + 0.5) / number)
     return [(float(ends[-1]), *draws[place][1:]) for place in places.tolist()]
 
 
-# -------------------------------------------------------------------------------------------------------- filling in
+# -------------------------------------------------------------------------------------------------------- imputation
 
 
-def filled_in(
+def imputed_signals(
     posterior: Posterior | Mixture | LatentPosterior,
     features: Any,
     signals: Array,
     rows: Indices,
     observed_by: ObservationModel | None = None,
 ) -> tuple[Array, Array]:
-    """Signals with their missing values imputed, and the variance of those values as they would be observed.
+    """Signals with their missing values imputed, and the predictive variances of these values.
 
-    `rows` are their numbers among the training signals, -1 for new ones, which are observed by `observed_by` where
-    signals are latent.
+    `rows` are their numbers among the training signals, -1 for new ones, which are observed by `observed_by` if there
+    is a likelihood.
     """
     first = posterior.parts[0][1]
     values, variances = signals.copy(), np.zeros(signals.shape)
-    # matrices are of nodes where their vectors are known, of signals else
+    # matrices are of nodes if their vectors are known, of signals otherwise
     largest = max(first.covariance.shape) if first.covariance.is_written_out else first.covariance.shape[0]
     for chosen in (rows >= 0, rows < 0):
         missing = np.isnan(signals) & chosen[:, None]
         if not missing.any():
             continue
-        filled: PredictiveDistribution
+        found: PredictiveDistribution
         with few_threads(largest):
             if rows[chosen][0] >= 0:
-                filled = posterior.filled(rows[chosen])
+                found = posterior.filled(rows[chosen])
             else:
                 new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
                 new = new if observed_by is None else new.seen_with(observed_by.some(chosen))
-                filled = new.given(signals[chosen])
-            values[missing] = filled.values[missing[chosen]]
-            variances[missing] = filled.values_variance()[missing[chosen]]
+                found = new.given(signals[chosen])
+            values[missing] = found.values[missing[chosen]]
+            variances[missing] = found.values_variance()[missing[chosen]]
     return values, variances
 
 
 def among_training(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
-    """Which of the training signals each one is, inputs and all; -1 for those that are new.
+    """Number of the training signal with the inputs and values of each signal; -1 for new ones.
 
-    Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
-    and holes is taken, if every node's value differs by no more than rounding; of equal ones, one not taken yet.
+    Centred and scaled values are compared: the nearest training signal with the same inputs and missing values is
+    taken, if every value differs by rounding alone; of equal ones, one not taken yet.
     """
     rows = np.full(len(signals), -1, dtype=np.intp)
     if not posterior.inputs.shape[0]:  # no signals yet
@@ -233,11 +233,11 @@ def among_training(posterior: Posterior | LatentPosterior, features: Any, signal
     given, raw = (signals - offset) / divisor, np.abs((known * divisor + offset)[~np.isnan(known)])
     # a value was rounded at the size of what was subtracted, a mean of all at that of the largest
     tolerance = np.broadcast_to(SAME_VALUE * (raw.max() + np.abs(offset)) / divisor, signals.shape[1:])
-    n_taken, holes = np.zeros(len(known), dtype=np.intp), np.isnan(known)
+    n_taken, is_missing = np.zeros(len(known), dtype=np.intp), np.isnan(known)
     for number, equal in enumerate(posterior.prior.input_kernel.form.equal_rows(posterior.inputs, features)):
         seen = np.flatnonzero(~np.isnan(given[number]))
         candidates = np.array(equal, dtype=np.intp)
-        candidates = candidates[np.all(holes[candidates] == np.isnan(given[number]), axis=1)]
+        candidates = candidates[np.all(is_missing[candidates] == np.isnan(given[number]), axis=1)]
         distances = np.zeros(candidates.size)
         for nodes in (seen[:FIRST_COMPARED], seen):  # most signals differ at the first of them
             apart = np.abs(known[candidates[:, None], nodes] - given[number, nodes])
@@ -253,7 +253,7 @@ def among_training(posterior: Posterior | LatentPosterior, features: Any, signal
 
 
 def learnt_theta(learnt: FittedModels) -> Array:
-    """Hyperparameters of the one model that was learnt, as the fit has them; a ValueError if there are several."""
+    """Hyperparameters of the learnt model; a ValueError if there are several models."""
     if len(learnt.raw_fits) > 1:
         raise ValueError(
             f"graph_kernel must be one kernel to ask for its hyperparameters; got a mixture of {len(learnt.raw_fits)} "
@@ -264,7 +264,7 @@ def learnt_theta(learnt: FittedModels) -> Array:
 
 
 def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
-    """Log marginal likelihood of the signals as they were given at hyperparameters, and its gradient in them."""
+    """Log marginal likelihood of the given signals at hyperparameters, and its gradient in these."""
     candidate, (fit,) = learnt.candidates[0], learnt.raw_fits
     task = candidate.learning
     objective = objective_of(task, fit.model)
@@ -283,7 +283,7 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
 def with_more_signals(
     learnt: FittedModels, features: Any, signals: Array, observed_by: ObservationModel | None = None
 ) -> FittedModels:
-    """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
+    """Learnt models conditioned on more signals, with inputs in the form that kernels take."""
     candidates, draws = [], learnt.draws
     if learnt.posterior.is_averaged:
         new: Any = learnt.posterior.at(features)
@@ -295,7 +295,7 @@ def with_more_signals(
         if candidate.transformation is not None:
             new = candidate.transformation.inputs(features)
             seen = candidate.transformation.signals(signals, new)
-        # by NumPy or, where the training signals are with its workers, by Dask
+        # by NumPy or, if the training signals are on its workers, by Dask
         known = units.informed_by(seen).with_new(len(seen))
         training = read_in(known, np.concatenate([units.restore(task.signals.values), seen]))
         inputs = task.input_kernel.form.joined(task.inputs, new)
@@ -308,20 +308,20 @@ def with_more_signals(
 
 
 def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
-    """The posterior of learnt models given all of their training signals but some entries, in the same units."""
+    """Posterior of learnt models without some entries of their training signals, in the same units."""
     candidates, draws = [], []
     for candidate, drawn in zip(learnt.candidates, learnt.draws, strict=True):
         task, units = candidate.task, candidate.task.signals.units
         values = np.asarray(on_host(units.restore(task.signals.as_observed)), dtype=float)
         training = read_in(units, np.where(hidden, np.nan, values))
         candidates.append(replace(candidate, task=replace(task, signals=training)))
-        # the covariance that signals showed is learnt without those entries
+        # the covariance of the signals is learnt without those entries
         draws.append(replace(drawn, models=tuple(replace(model, shrinkage=None) for model in drawn.models)))
     return replace(learnt, draws=tuple(draws)).conditioned_anew(candidates).posterior
 
 
 def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
-    """Learnt models on another graph, with no signals: a common level and scale take the place of those of nodes."""
+    """Learnt models on another graph, without signals, and with a common level and scale for all nodes."""
     candidates: list[Candidate] = []
     fits, notes = [], list[str]()
     for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
@@ -352,7 +352,7 @@ def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
 
 
 def _changed(before: GraphKernel, after: GraphKernel, eigenvalues: Array) -> list[str]:
-    """What moving changed of filters, in words, where it is more than nothing."""
+    """Sentences about changes of the filters by moving to another graph."""
     said = []
     for name, old, new in (
         ("filter", before.power(eigenvalues), after.power(eigenvalues)),
@@ -363,7 +363,7 @@ def _changed(before: GraphKernel, after: GraphKernel, eigenvalues: Array) -> lis
         if change > 0:
             said.append(
                 f"Transferred: the {name} of {before.label} was negative between the frequencies that it was learnt "
-                f"on; the nearest polynomial that is nowhere negative takes its place, and differs by {change:.1%} of "
-                "its largest value at most there."
+                f"on, and is replaced by the nearest polynomial that is nowhere negative; at these frequencies they "
+                f"differ by at most {change:.1%} of the largest value."
             )
     return said

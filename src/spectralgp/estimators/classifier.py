@@ -33,7 +33,7 @@ from spectralgp.learning.classes import (
 from spectralgp.model.fields.classes import ClassSites
 from spectralgp.model.spectra import SpectrumSettings
 
-MOST_LABELS = 2_000  # whose covariance is written out, and factored for each class
+MOST_LABELS = 2_000  # whose covariance is a full matrix, factored for each class
 UNLABELLED = -1
 
 
@@ -108,13 +108,13 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
     @reading.fits
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from the labels of some nodes; the estimator is unchanged if an error is raised.
+        """Learn from the labels of some nodes; an error leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array or table of shape (n_nodes, n_features) or (n_signals, n_features), or None
-            Features of the nodes where `y` has one label per node, matched by the names in a table's index; else inputs
-            of the signals, matched by row labels, and without any signals are independent.
+            Features of the nodes if `y` has one label per node, matched by the names in a table's index. Otherwise
+            inputs of the signals, matched by row labels; without any, signals are independent.
         y : array or table of shape (n_nodes,) or (n_signals, n_nodes)
             Labels, numbers or strings; None, NaN and -1 are no labels. The index of a pandas Series, or the columns of
             a table, are matched to the names of the graph's nodes.
@@ -134,7 +134,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return class_warnings(self._mixture)
 
     def _read_inputs(self, X: Any, read: Labels) -> Array | None:
-        """Features of nodes or inputs of signals, checked, in the order of the labels."""
+        """Features of nodes or inputs of signals, checked and in the order of the labels."""
         if X is None:
             reading.keep_features(self, None)
             self.__dict__.pop("date_columns_", None)
@@ -159,7 +159,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         values: Array | None,
         known: Sequence[tuple[ClassSites, bool]] | None = None,
     ) -> None:
-        """Condition on the labels, or take the sites that were found before, and set everything that is learnt."""
+        """Condition on the labels, or take known sites, and set all that is learnt."""
         features: Array | None = None
         covariances: list[tuple[float | None, Array]] = [(None, np.eye(len(read.labels)))]
         self.classes_, self._inputs, self._values = classes, None, values
@@ -189,7 +189,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         self.temperature_ = self._mixture.temperature
 
     def _input_kernels(self) -> list[tuple[float | None, Callable[..., Array]]]:
-        """Kernels of the inputs that are tried, with their lengths."""
+        """Kernels of the inputs to average, with their lengths."""
         if self.input_kernel is not None:
             return [(None, self.input_kernel)]
         assert self._inputs is not None
@@ -205,12 +205,12 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_inputs, n_features), optional
-            New inputs of signals. Without any the answer is for the nodes, or the signals, of `fit`.
+            New inputs of signals; unless given, the nodes or the signals of `fit` are predicted.
 
         Returns
         -------
         probabilities : ndarray of shape (n_nodes, n_classes) or (n_inputs, n_nodes, n_classes)
-            The former where `y` had one label per node. Nodes are in the order of `y`, classes in that of ``classes_``.
+            The former if `y` had one label per node. Nodes are in the order of `y`, classes in that of ``classes_``.
         """
         check_is_fitted(self)
         mixture, read = self._mixture.heaviest, self._read
@@ -253,7 +253,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the labels in `y`, None, NaN and -1 left out, that `predict` gives; weights as `y`."""
+        """Accuracy of `predict` on the labels in `y`; None, NaN and -1 are left out, weights have the shape of `y`."""
         check_is_fitted(self)
         read = _read_labels(y, self.graph_)
         predicted = self._read.form.to_graph(np.atleast_2d(self.predict(X)))
@@ -272,9 +272,9 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return float(np.average(right, weights=weights))
 
     def leave_one_out(self) -> Array:
-        """Probabilities of the classes at each labelled entry by all other labels, NaN where there is no label.
+        """Probabilities of the classes at each labelled entry given all other labels, NaN without a label.
 
-        Of the shape of `predict_proba`. The temperature is that of all labels.
+        They have the shape of `predict_proba`. The temperature is that of all labels.
         """
         check_is_fitted(self)
         read, entries = self._read, self._entries
@@ -283,7 +283,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return read.answer(found)
 
     def summary(self) -> str:
-        """What was learnt, in words: classes and their labels, models and their weights, the temperature."""
+        """Return a summary of the classes, the models with their weights, and the temperature."""
         check_is_fitted(self)
         labels, mixture = self._entries.labels, self._mixture
         counts = np.bincount(labels, minlength=self.classes_.size)
@@ -293,7 +293,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         lines = [
             f"{labels.size} labels of {self.classes_.size} classes ({named}) on {self.graph_.n_nodes} nodes and "
             f"{self.graph_.n_edges} edges.",
-            f"labels left out: {right:.0%} right, log probability {np.mean(np.log(found)):.2f} on average",
+            f"leave-one-out: {right:.0%} of labels right, log probability {np.mean(np.log(found)):.2f} on average",
             f"temperature: probabilities to the power of {mixture.temperature:.2g}",
             "",
         ]
@@ -312,11 +312,11 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels as they were given, in the graph's order of the nodes."""
+    """Labels of signals in the graph's order of the nodes."""
 
     labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
     is_labelled: Mask
-    form: SignalFormat  # flat where there was one label per node
+    form: SignalFormat  # flat if there is one label per node
     index: Any = None  # labels of the rows, if they have any
 
     @property
@@ -326,13 +326,13 @@ class Labels:
         return Alignment(self.form, n_rows, n_nodes, self.index)
 
     def row_order(self, index: Any, argument: str) -> Order:
-        """Order of the rows of a table by its labels: nodes where there is one label per node, else signals."""
+        """Order of the rows of a table, which are nodes if there is one label per node, otherwise signals."""
         if self.form.is_flat:
             return self.alignment.node_order(index, argument, "row")
         return self.alignment.row_order(index, argument)
 
     def place(self, row: int, node: int) -> str:
-        """An entry in words."""
+        """Description of an entry."""
         name = f"node {self.form.node_name(node)!r}"
         return name if self.form.is_flat else f"signal {row}, {name}"
 
@@ -370,7 +370,7 @@ def _read_labels(y: Any, graph: GraphBase) -> Labels:
 
 
 def _is_label(value: Any) -> bool:
-    """Whether a value is a label: not None, NaN, pandas.NA or the number -1."""
+    """Return whether a value is a label, unlike None, NaN, pandas.NA and the number -1."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return False
     return isinstance(value, str | bytes | bool | np.bool_) or (bool(value == value) and value != UNLABELLED)
@@ -401,7 +401,7 @@ def _entries(read: Labels) -> tuple[NDArray[Any], LabelledEntries]:
         )
     if len(given) > MOST_LABELS:
         raise ValueError(
-            f"y must hold at most {MOST_LABELS:,} labels, whose covariance is written out; got {len(given):,}. Leave "
+            f"y must hold at most {MOST_LABELS:,} labels, whose covariance is a full matrix; got {len(given):,}. Leave "
             "out some, by None, at random or the same number of each class."
         )
     return classes, LabelledEntries(rows, nodes, labels)

@@ -673,7 +673,7 @@ class GraphGPForecaster(GraphEstimator):
         title, aspect
             As in `GraphGPRegressor.report`.
         """
-        from spectralgp.show.report.numbers import ImputedValues
+        from spectralgp.show.report.numbers import imputed_only
         from spectralgp.show.report.page import write_page
         from spectralgp.show.report.series import SeriesReport, forecast_predictions, learnt_curves
         from spectralgp.show.report.words import count
@@ -696,7 +696,7 @@ class GraphGPForecaster(GraphEstimator):
         ahead = model.ahead(steps, self._exogenous(X, steps, self.model_.clock))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
-            filled = ImputedValues.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
+            filled = imputed_only(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:

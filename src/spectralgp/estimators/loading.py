@@ -1,4 +1,4 @@
-"""Fitted models of every kind from files."""
+"""Loading of fitted models of every kind from files."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ def load(
     device: Literal["cpu", "cuda"] | None = None,
     responses: Mapping[str, Callable[..., Any] | Response] | None = None,
 ) -> Any:
-    """A fitted model from a file that its `save` wrote, in this format version or an earlier one.
+    """Load a fitted model from a file of `save`, in this format version or an earlier one.
 
-    Nothing in a file is ever run, whoever wrote it: it is read as numbers and words, each checked, and kernels are made
-    by the names on a fixed list. The model predicts what the saved one does, bit for bit, on the same machine and
-    libraries; and where its signals were on a device, as NumPy arrays.
+    No code in a file is ever executed: numbers and words are read and checked, and kernels are made by the names on a
+    fixed list. The model predicts the same as the saved one, bit for bit, on the same machine and libraries; signals
+    that were on a device become NumPy arrays.
 
     Parameters
     ----------
     path : path
         The file.
     device : {"cpu", "cuda"}, optional
-        Where a model of a large graph computes; where it was told to when it was fitted if not given.
+        Device of a model of a large graph; unless given, that of the fit.
     responses : dict of str to function or Response, optional
-        Functions of filters of your own, by the names that they were saved with (`Response.name`); a `Response` has its
-        Jacobian too. Their values are compared with those when the model was saved.
+        Functions of your own filters, by the names that they were saved with (`Response.name`); a `Response` has its
+        Jacobian too. Their values are compared with those of the saved model.
 
     Returns
     -------
     model : GraphGPRegressor, GraphGPForecaster or GraphGPClassifier
-        What was saved.
+        The saved model.
 
     Raises
     ------
     ValueError
-        If the file is of another kind or of a newer version, cut off, changed since it was written, or holds what does
-        not go together.
+        If the file is of another kind or of a newer version, cut off, changed since it was written, or inconsistent.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
     from spectralgp.files.container import read_file
@@ -69,13 +68,13 @@ def load(
             f"responses must have the functions of the filters that {path} names, which no file holds; got none for "
             f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
         )
-    with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
+    with _named(path), np.errstate(all="ignore"):  # absurd numbers of a file are no reason to warn
         return RESTORED[kind](decoded(state, arrays, chosen, responses))
 
 
 @contextmanager
 def _named(path: str | PathLike[str]) -> Iterator[None]:
-    """Whatever is wrong with a file ends in an error that names it."""
+    """Turn every error inside into a ValueError that names the file."""
     try:
         yield
     except (
@@ -88,8 +87,7 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
         ValueError,
     ) as error:
         raise ValueError(
-            f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
-            "Save the model again."
+            f"{path} must hold a model as model.save writes it; got an inconsistent one: {error}. Save the model again."
         ) from error
     except MemoryError as error:
         raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error

@@ -1,4 +1,4 @@
-"""How values are observed, as a user says it: exposures, trials, known noise and covariates, read and checked."""
+"""Exposures, trials, known noise and covariates of observed values, read and checked."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from spectralgp.model.likelihoods.base import AuxiliaryData, ValueCondition
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 INTERCEPT = "intercept"
-UNNAMED = "covariate "  # and a number: a column of an array
-KNOWN_SHARE = 0.5  # of the smallest known noise, that counts as white part of the latent signals
-# of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
+UNNAMED = "covariate "  # followed by the number of a column of an array
+KNOWN_SHARE = 0.5  # of the smallest known noise: white part of the latent signals
+# of the variance of Y: noise of the sites if noise is learnt, white part if values have weights
 RESOLVED_SHARE = 1e-3
-OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
+OWN_WHITE_SHARE = 0.01  # of the latent variance: white part for a likelihood with noise
 KNOWN_NOISE = ValueCondition(
     lambda _, beside: (beside > 0) & np.isfinite(beside),
     "noise_variance",
-    "be finite and above 0 where a value was observed",
+    "be finite and above 0 at observed values",
     "Leave out values without any, by NaN in Y, or give them small ones.",
 )
 
@@ -46,7 +46,7 @@ KNOWN_NOISE = ValueCondition(
 def takes_auxiliary_data(method: Method) -> Method:
     """Show the arguments of `AuxiliaryData` in the signature of a method that takes them as ``**given``.
 
-    The method is passed those that are not None. Other names are refused.
+    Arguments that are None are not passed on; other names are refused.
     """
     signature, auxiliary = inspect.signature(method), AuxiliaryData.__annotations__
     own = list(signature.parameters.values())[:-1]
@@ -67,7 +67,7 @@ def takes_auxiliary_data(method: Method) -> Method:
 
 
 def beside_values(given: AuxiliaryData) -> dict[str, Any]:
-    """Arguments with a number per value."""
+    """Arguments with one number per value."""
     return {name: one for name, one in given.items() if name != "covariates"}
 
 
@@ -105,10 +105,10 @@ class Coefficients:
 
 @dataclass(frozen=True, eq=False)
 class ObservationSettings:
-    """Model of how training values are observed, in the graph's order of the nodes and for the rows that are kept."""
+    """Observation model of the training values, in the graph's order of the nodes, of the kept rows."""
 
     observed_by: ObservationModel
-    noise_variance: float | None  # white part of the latent signals, where it is not learnt
+    noise_variance: float | None  # white part of the latent signals, unless it is learnt
     typical_variance: float  # of the latent signals
     names: tuple[str, ...]  # of the fixed effects
 
@@ -223,7 +223,7 @@ def _gaussian_sites(
 
 
 def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
-    """Argument that stands beside values of a model, and whether new values need it since `fit` had it."""
+    """Name of the argument with one number per value, and whether new values need it since `fit` had it."""
     own, likelihood = posterior.observed_by, posterior.likelihood
     takes = likelihood.beside
     if isinstance(likelihood, Gaussian):
@@ -233,7 +233,7 @@ def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
 
 
 def training_rows(model: Any, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment) -> Indices:
-    """Numbers of the training signals that signals are, inputs, exposures, covariates and all; -1 for new ones."""
+    """Numbers of the training signals with the same inputs, values, exposures and covariates; -1 for new signals."""
     first = model.posterior_.parts[0][1]
     rows = among_training(first, features, signals)
     known = np.flatnonzero(rows >= 0)
@@ -262,11 +262,11 @@ def new_observed_by(
     Parameters
     ----------
     values : array of shape (n_signals, n_nodes), optional
-        Values that are known, NaN elsewhere: they are checked, and what the model was fitted with is needed there.
+        Known values, NaN elsewhere. They are checked, and need the arguments that `fit` had.
     asked : mask or bool
-        Entries that are predicted, for which exposures, trials and weights are one unless given.
+        Entries that are predicted; their exposures, trials and weights are one unless given.
     with_noise : bool
-        Whether their noise is asked for, too.
+        Whether the noise of predicted entries is asked for, too.
     argument : str
         Name of the values in messages.
     """
@@ -352,9 +352,9 @@ def _check_entries(
     wanted: Mask | None = None,
     rows: Indices | None = None,
 ) -> None:
-    """Refuse values, NaN where there is none, that a likelihood cannot observe, by the place of the first of them.
+    """Refuse values that a likelihood cannot observe, NaN excepted; the error names the first of them.
 
-    What stands beside them must be right at entries that are `wanted`, too. `rows` are the numbers of the user's rows.
+    Numbers beside values are checked at `wanted` entries, too. `rows` are the numbers of the user's rows.
     """
     known = np.isfinite(values)
     conditions = list(likelihood.conditions())

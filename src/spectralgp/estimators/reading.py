@@ -1,4 +1,4 @@
-"""What a user gives an estimator, read and checked: parameters, graph, inputs and signals; answers in their form."""
+"""Parameters, graph, inputs and signals of estimators, read and checked; answers in the form of the data."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
-MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes
-SPARSE = 50  # nodes for each of the neighbours that a node has on average: fewer visits than such a product takes
+MOST_EXACT = 5_000  # nodes of an eigendecomposition by spectrum="auto"
+MOST_SHRUNK = 2_000  # nodes of a shrunk covariance, a matrix of nodes by nodes
+SPARSE = 50  # nodes per mean number of neighbours, above which sparse products are faster than dense ones
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
 OUTPUTS = ("default", "numpy", *LIBRARIES)
 Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
-LARGEST_INPUT = 1e150  # whose square is still a number
+LARGEST_INPUT = 1e150  # whose square is finite
 
 
 @dataclass(frozen=True, eq=False)
 class SignalFormat:
-    """The form of the user's data at `fit`: order of the nodes, kind of table, rows. Answers are given in it."""
+    """Form of the data of `fit` and of the answers: order of the nodes, kind of table, rows."""
 
-    names: tuple[Hashable, ...] | None  # of the columns of Y; None if neither they nor the graph have any
-    columns: Indices | None  # the column of each node of the graph; None where both orders are the same
+    names: tuple[Hashable, ...] | None  # of the columns of Y, or else of the graph, if any
+    columns: Indices | None  # the column of each node of the graph; None if both orders are the same
     is_flat: bool  # whether Y was one-dimensional
     layout: TableKind | None  # of the table that Y was; None for arrays
     is_in_memory: bool  # whether signals are read into memory
     kept: Mask  # which rows of Y hold any value
-    labels: tuple[str, ...] | None = None  # of all rows; None where they are only counted
+    labels: tuple[str, ...] | None = None  # of all rows; None if they are only counted
 
     @property
     def kept_labels(self) -> tuple[str, ...]:
@@ -89,18 +89,18 @@ class SignalFormat:
         return tuple(labels[row] for row in np.flatnonzero(self.kept))
 
     def names_of(self, n_nodes: int) -> list[str]:
-        """Names of the nodes in the graph's order, or their numbers where they have none."""
+        """Names of the nodes in the graph's order, or their numbers."""
         if self.names is None:
             return [f"node {node}" for node in range(n_nodes)]
         return [str(self.names[column]) for column in (range(n_nodes) if self.columns is None else self.columns)]
 
     def node_name(self, node: int) -> Hashable:
-        """Name of a node of the graph, or the number of its column where it has none."""
+        """Name of a node of the graph, or the number of its column."""
         column = node if self.columns is None else int(self.columns[node])
         return column if self.names is None else self.names[column]
 
     def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
-        """The form with more rows after those that there are; `index` has their labels, if any."""
+        """Return the form with more rows at the end; `index` has their labels, if any."""
         if self.labels is None and is_counted(index):
             return replace(self, kept=np.concatenate([self.kept, kept]))
         before = row_labels(None, self.kept.size) if self.labels is None else self.labels
@@ -108,28 +108,28 @@ class SignalFormat:
         return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:
-        """Signals with columns in the user's order, in the graph's."""
+        """Return signals in the user's order of the columns in the graph's."""
         if self.columns is None:
             return signals
         return take(signals, self.columns, axis=1) if is_array_api_obj(signals) else signals[:, self.columns]
 
     def in_graph(self, values: Any) -> Array:
-        """Values with columns in the user's order, in the graph's and in memory."""
+        """Return values in the user's order of the columns in the graph's, as an array in memory."""
         return np.asarray(on_host(self.to_graph(values)), dtype=float)
 
     def to_user(self, values: Any, axis: int = -1) -> Any:
-        """Values with the graph's order along an axis, in the user's."""
+        """Return values in the graph's order of the nodes, along an axis, in the user's."""
         return values if self.columns is None else take(values, np.argsort(self.columns), axis=axis % values.ndim)
 
     def chosen(self, nodes: Any, n_nodes: int) -> tuple[Indices, Indices]:
-        """Columns that a user chose by name, position or mask, and the nodes of the graph that they belong to."""
+        """Columns chosen by name, position or mask, and their nodes of the graph."""
         columns = chosen_nodes(nodes, n_nodes, self._positions)
         return columns, columns if self.columns is None else np.argsort(self.columns)[columns]
 
     def _positions(self, names: Any) -> NDArray[np.int64]:
         if self.names is None:
             raise ValueError(
-                "nodes must be positions where neither the graph nor the columns of Y have names; got names. "
+                "nodes must be positions if neither the graph nor the columns of Y have names; got names. "
                 "Fit with a graph or a DataFrame that has them."
             )
         known = {name: position for position, name in enumerate(self.names)}
@@ -142,13 +142,13 @@ class SignalFormat:
         return np.array([known[name] for name in names], dtype=np.int64)
 
     def table(self, given: Any, argument: str) -> Any:
-        """Inputs ("X") or signals as a `Table` if they are one; rows of xarray are along their dimension at `fit`."""
+        """Return inputs ("X") or signals as a `Table`, if they are one; rows of xarray as at `fit`."""
         rows = None if self.layout is None or self.layout.dims is None else self.layout.dims[0]
         is_input = argument == "X"
         return as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
 
     def signals(self, Y: Any, n_nodes: int, estimator: Any, argument: str = "Y") -> Any:
-        """Signals, shape (n_inputs, n_nodes), with their columns in the order of those at `fit`."""
+        """Return signals, shape (n_inputs, n_nodes), with their columns in the order of `fit`."""
         signals, _ = read_values(Y, estimator, self.is_in_memory, argument)
         signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
         signals = signals[:, None] if signals.ndim == 1 and self.is_flat else signals
@@ -163,20 +163,20 @@ class SignalFormat:
         return signals
 
     def as_rows(self, given: Any) -> Any:
-        """Signals of which a single one may be one-dimensional, one row per signal."""
+        """Return signals with one row per signal; a single one may be given without an axis of rows."""
         if np.ndim(given) != 1 or self.is_flat:
             return given
         return given.as_one_row() if isinstance(given, Table) else np.ma.atleast_2d(given)
 
     def shaped_as(self, values: Array, Y: Any) -> Array:
-        """Values in the graph's order in the shape of signals such as were given, and in the order of their columns."""
+        """Return values in the graph's order with the shape and the order of columns of given signals."""
         values, names = self.to_user(values), frame_names(Y)
         if names is not None and self.names is not None:
             values = values[:, np.argsort(match_columns(names, self.names))]
         return np.reshape(values, np.shape(Y))
 
     def among_given(self, values: Any) -> Any:
-        """Values of the training signals, with NaN for the rows of `Y` at `fit` that had none."""
+        """Return values of the training signals, with NaN for rows of `Y` at `fit` without any value."""
         if self.kept.all():
             return values
         all_rows = np.full((self.kept.size, *values.shape[1:]), np.nan)
@@ -184,7 +184,7 @@ class SignalFormat:
         return all_rows
 
     def answer(self, values: Any, output: str, names: Sequence[Hashable] | None, labels: Any) -> Any:
-        """Values in the user's order as the kind of table that `set_output` chose; as `Y` was at `fit` by default."""
+        """Return values in the user's order as the kind of table of `set_output`, by default that of `Y` at `fit`."""
         if output == "numpy":
             return np.asarray(on_host(values))
         layout = self.layout if output == "default" else TableKind(output)
@@ -194,7 +194,7 @@ class SignalFormat:
 
 
 def fits(method: Method) -> Method:
-    """Leave an estimator unchanged where its `fit` raises an error, and warn of what is doubtful in its answer."""
+    """Leave an estimator unchanged if its `fit` raises an error, and give the warnings of the fitted model."""
 
     @wraps(method)
     def fit(estimator: Any, *data: Any, **named: Any) -> Any:
@@ -212,23 +212,23 @@ def fits(method: Method) -> Method:
 
 
 class GraphEstimator(BaseEstimator):
-    """What estimators share: the kind of table that they answer with, and the names of its columns."""
+    """Base of estimators that answer with tables: their kind, and the names of their columns."""
 
     _form: SignalFormat
 
     def set_output(self, *, predict: Output | None = None) -> Self:
-        """Choose the kind of table that `predict` and `impute` answer with; `clone` and model files keep the choice.
+        """Choose the kind of table that `predict` and `impute` return; `clone` and model files keep the choice.
 
         Parameters
         ----------
         predict : {"default", "numpy", "pandas", "polars", "pyarrow", "xarray"}, optional
-            "default" is what came in: `predict` answers as the `Y` of `fit` was, `impute` as its own `Y` is, and arrays
-            are answered with arrays. Else all answers are of that kind. None leaves the choice as it is.
+            "default" is the kind of the data: of the `Y` of `fit` for `predict`, and of its own `Y` for `impute`.
+            Otherwise all answers are of the chosen kind. None leaves the choice unchanged.
 
         Notes
         -----
-        Columns have the names of the nodes. Rows have the labels of `X` where it has any (pandas, xarray) and the
-        library knows such. Covariances and samples are arrays whatever the choice.
+        Columns have the names of the nodes. Rows have the labels of `X`, if it has any (pandas, xarray) and the library
+        has row labels. Covariances and samples are always arrays.
         """
         if predict is not None:
             # the attribute that scikit-learn's clone keeps for its own set_output
@@ -237,7 +237,7 @@ class GraphEstimator(BaseEstimator):
 
     @property
     def node_names_(self) -> tuple[Hashable, ...] | None:
-        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
+        """Names of the nodes in the order of the columns of `Y` at `fit`; None without names."""
         check_is_fitted(self)
         return self._form.names
 
@@ -249,12 +249,12 @@ class GraphEstimator(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What `fit` was given, read: in the graph's order of the nodes, and without rows that hold no value."""
+    """Data and settings of `fit`, in the graph's order of the nodes, without rows that have no value."""
 
     graph: GraphBase
     inputs: Array
     values: Any  # the signals, shape (n_signals, n_nodes)
-    seen: Mask | None  # which of the values were observed; None where they were not looked at
+    seen: Mask | None  # mask of the observed values; None if they were not examined
     carried: Indices | None  # the column of the inputs that may carry over to each node
     input_kernel: InputKernel | None  # None for the default one, whose terms are open
     stacking: Stacking  # of the kernels that were given, if any
@@ -262,17 +262,17 @@ class TrainingData:
     spectrum: SpectrumSettings
     form: SignalFormat
     has_inputs: bool
-    order: TimeOrder | None = None  # of the rows, where inputs are the signals before
-    transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
-    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
-    known_noise: float | None = None  # variance of the noise, where it was given with the data
-    index: Any = None  # labels of all rows of Y, or of X where Y has none
+    order: TimeOrder | None = None  # of the rows, if inputs are the signals before
+    transformation: Transformation | None = None  # of the user's inputs and values, if any
+    learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
+    known_noise: float | None = None  # variance of the noise, if it is given with the data
+    index: Any = None  # labels of all rows of Y, or else of X
 
     @contextmanager
     def resources(self) -> Iterator[None]:
-        """Use few threads while learning; where memory is short, say how much learning takes."""
+        """Use few threads while learning; a MemoryError says how much memory learning takes."""
         try:
-            with few_threads(max(self.values.shape)):  # once: threads that are let go wait for work a while
+            with few_threads(max(self.values.shape)):  # once: released threads spin for a while
                 yield
         except MemoryError as error:
             n_signals, n_nodes = self.values.shape
@@ -281,7 +281,7 @@ class TrainingData:
             raise MemoryError(message) from error
 
     def form_given(self, rows: Indices | None) -> SignalFormat:
-        """Form of the data where a model is conditioned on some of the rows; on all that are kept if None."""
+        """Form of the data for a model conditioned on some of the kept rows; on all if None."""
         if rows is None:
             return self.form
         kept = self.form.kept
@@ -314,7 +314,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     if not kept.all():
         rows = np.flatnonzero(kept)
         inputs, values, seen = input_form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
-    carried = _carried_columns(
+    carried = carried_columns(
         estimator.carry, frame_names(X), input_form.has_columns, inputs.shape[1], form, graph.n_nodes
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
@@ -394,7 +394,7 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
     center, scales = estimator.center, [estimator.scale]
     if center == "auto":
         # the default kernel has levels, unless they are so large as to drown all else
-        center = _chosen_center(training, DROWNING_LEVELS if kernel is None else DIFFERENT_LEVELS)
+        center = chosen_center(training, DROWNING_LEVELS if kernel is None else DIFFERENT_LEVELS)
     noise_variance = training.known_noise or estimator.noise_variance
     if estimator.scale == "auto":
         is_noise_known = noise_variance is not None and not isinstance(noise_variance, tuple)
@@ -467,7 +467,7 @@ def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solv
 
 
 def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:
-    """How models are stacked, and the graph kernels to learn; settings that say nothing are refused."""
+    """Stacking settings and the graph kernels to learn; invalid parameters are refused."""
     units = ("auto", "global", "node")
     for name, options in {"center": units, "scale": units, "prior": ("weak",)}.items():
         if getattr(estimator, name) is not None:
@@ -501,21 +501,21 @@ def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[
 
 
 def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
-    """Settings of the spectrum, chosen by the size of the graph where they are left open."""
+    """Settings of the spectrum; "auto" chooses by the size of the graph."""
     if not isinstance(given, SpectrumSettings):
         given = as_option(given, "spectrum", ("auto", "exact", "chebyshev"))
         is_large = graph is not None and (not graph.is_whole or graph.n_nodes > MOST_EXACT)
         given = Chebyshev() if given == "chebyshev" or (given == "auto" and is_large) else Exact()
     if graph is not None and not graph.is_whole and given.needs_whole_graph:
         raise ValueError(
-            "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere whole; "
-            "got the exact one. Use a Graph to decompose it."
+            "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is never whole in "
+            "memory; got the exact one. Use a Graph to decompose it."
         )
     return given
 
 
 def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
-    """Whether signals have holes that are filled in faster by visits to the graph, where nothing is shrunk anyway."""
+    """Return whether missing values are imputed faster by sparse products, on a graph too large for shrinkage."""
     if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_DENSE:
         return False
     return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
@@ -527,7 +527,7 @@ def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
 def matched_graph(
     known: GraphBase | None, n_columns: int, names: tuple[Any, ...] | None
 ) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
-    """The graph, edgeless if there is none, the names of its columns, and their order if it is another."""
+    """Graph, edgeless unless given, names of the columns, and their order if it differs from the graph's."""
     if known is None:
         return Graph.edgeless(n_columns), names, None
     own = None if known.names is None else tuple(known.names)
@@ -541,7 +541,7 @@ def matched_graph(
         )
     if own is None and names is not None and not is_range(names) and set(names) == set(range(n_columns)):
         raise ValueError(
-            "Y must have its columns in the order of the nodes where the graph has no names; as names they have the "
+            "Y must have its columns in the order of the nodes if the graph has no names; as names they have the "
             f"integers 0 to {n_columns - 1} in another order; got {names[0]} first. Pass Y[sorted(Y.columns)], or a "
             "graph with names."
         )
@@ -552,10 +552,10 @@ def matched_graph(
 
 
 def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") -> tuple[Any, Mask | None]:
-    """Signals as an array of numbers, and which of them were observed: NaN is what was not, infinity is refused.
+    """Signals as an array of numbers, and the mask of observed ones: NaN is missing, infinity is refused.
 
-    Those that are not read `into_memory` may be anything with a shape and a dtype that is sliced by columns: unless
-    they are NumPy's nothing is known of their values, and infinity is left to be refused block by block.
+    Signals that are not read `into_memory` may be any object with a shape and a dtype that is sliced by columns. Unless
+    they are NumPy's, there is no mask, and infinity is refused later, block by block.
     """
     if Y is None:
         raise ValueError(
@@ -568,7 +568,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") 
             raise ValueError(
                 f"Complex data not supported: {argument} must hold real numbers. Pass the real part or the modulus."
             )
-        # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
+        # by scikit-learn, which knows tables and array libraries; without a dtype, or it would take texts for numbers
         options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": argument}
         found = check_array(values, **options, estimator=estimator)
         try:
@@ -589,7 +589,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") 
     if not seen.all():
         is_infinite = ~seen & ~np.isnan(values)
         if into_memory and is_infinite.any():
-            remedy = "NaN stands for what was not observed."
+            remedy = "NaN stands for missing values."
             raise _not_finite(values, is_infinite, "infinite", argument, frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
@@ -598,7 +598,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") 
 def _not_finite(
     values: Array, wrong: Mask, kind: str, argument: str, columns: tuple[Any, ...] | None, remedy: str
 ) -> ValueError:
-    """The error of values of which some are wrong, which says where the first of them is."""
+    """Error about wrong values that names the place of the first."""
     first = tuple(int(index) for index in np.argwhere(wrong)[0])
     what = "NaN" if np.isnan(values[first]) else "infinity"
     where = f"row {first[0]}"
@@ -610,16 +610,16 @@ def _not_finite(
     )
 
 
-def _chosen_center(training: TrainingData, threshold: float) -> Center:
-    """By "node" if the nodes' means vary more than `threshold` times what sampling noise explains, else "global".
+def chosen_center(training: TrainingData, threshold: float) -> Center:
+    """Return "node" if the nodes' means vary more than `threshold` times as by chance, otherwise "global".
 
-    By "node" too where some node was never observed and gets a level by those of the others.
+    If some node was never observed, and its level can be predicted from those of others, it is "node", too.
     """
     values, seen = training.values, training.seen
     n_signals, n_nodes = values.shape
     if n_signals < 3 or n_nodes < 2 or seen is None:
         return "global"
-    often = seen.sum(axis=0) > 1  # nodes observed less say nothing of a level and a spread
+    often = seen.sum(axis=0) > 1  # others have no variance
     largest = np.max(np.abs(values), where=seen, initial=0.0)
     if not 0 < largest < np.inf or np.count_nonzero(often) < 2:
         return "global"
@@ -635,7 +635,7 @@ def _chosen_center(training: TrainingData, threshold: float) -> Center:
 
 
 def keep_features(estimator: Any, number: int | None, names: Sequence[Any] | None = None) -> None:
-    """Set the number of features of inputs and their names, as scikit-learn has them; what is None is forgotten."""
+    """Set the number and the names of features as attributes of scikit-learn; delete those that are None."""
     named = None if names is None else np.array(names, dtype=object)
     for name, value in {"n_features_in_": number, "feature_names_in_": named}.items():
         estimator.__dict__.pop(name, None)
@@ -644,8 +644,8 @@ def keep_features(estimator: Any, number: int | None, names: Sequence[Any] | Non
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
-    """Inputs as finite numbers, with the names, the number of features and those that are dates learnt or compared."""
-    remedy = "Drop the rows that have them, or fill them in."
+    """Return inputs as finite numbers; set, or compare, the names and number of features and the columns of dates."""
+    remedy = "Drop rows with missing inputs, or impute them."
     without_mask(X, "X", remedy)
     array = X
     if isinstance(X, list | tuple):
@@ -678,27 +678,27 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         raise _not_finite(values, wrong, "NaN or infinite", "X", frame_names(X), remedy)
     if values.size and np.max(np.abs(values)) > LARGEST_INPUT:
         raise ValueError(
-            f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are still numbers; got "
+            f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are finite; got "
             f"{np.max(np.abs(values)):.3g}. Change the units of X."
         )
     return np.asarray(values, dtype=float)
 
 
-def _carried_columns(
+def carried_columns(
     carry: Any, columns: Sequence[Any] | None, has_features: bool, n_features: int, form: SignalFormat, n_nodes: int
 ) -> Indices | None:
-    """The column of the inputs that carries over to each node of the graph; None where none does."""
+    """Column of the inputs that carries over to each node of the graph, if any."""
     if carry is None:
         return None
     if n_features and not has_features and not isinstance(carry, str):
         raise ValueError(
-            f"carry must be None or 'auto' where X holds no features; got {carry!r}. Columns of a covariance are no "
-            "values at nodes: pass a kernel of such features."
+            f"carry must be None or 'auto' unless X holds features; got {carry!r}. Columns of a covariance are not "
+            "values at nodes: pass features and a kernel of them."
         )
     places = {name: place for place, name in enumerate(() if columns is None else columns)}
     if isinstance(carry, str):
         as_option(carry, "carry", ("auto", "lagged"))
-        # by name, or by number where the inputs have no names
+        # by name, or by number if the inputs have no names
         chosen = np.array([places.get(name, -1) for name in form.names or ()], dtype=np.intp)
         chosen = np.arange(n_features) if columns is None else chosen
         if not has_features or n_nodes < 2 or chosen.size != n_nodes or np.any(chosen < 0):
@@ -719,7 +719,7 @@ def _carried_columns(
 
 
 def columns_of_nodes(estimator: Any, form: SignalFormat, n_nodes: int) -> Indices | None:
-    """The column of a fitted estimator's inputs with the name, or the number, of each node; None if there is none."""
+    """Column of a fitted estimator's inputs with the name, or the number, of each node, if any."""
     columns, n_features = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
     named = replace(form, names=None if form.names is None else tuple(map(str, form.names)))
-    return _carried_columns("auto", columns, True, n_features, named, n_nodes)
+    return carried_columns("auto", columns, True, n_features, named, n_nodes)

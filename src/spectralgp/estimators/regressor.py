@@ -821,7 +821,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.graph_.require_whole("to fill in what was not observed")
         features, table, signals, alignment = self._signals_at(X, Y)
         rows, observed_by = self._among_new(features, signals, given, alignment, impute=True)
-        values, variances = answers.filled_in(self.posterior_, features, signals, rows, observed_by)
+        values, variances = answers.imputed_signals(self.posterior_, features, signals, rows, observed_by)
         return self._like(values, table), self._like(np.sqrt(variances), table)
 
     def _among_new(

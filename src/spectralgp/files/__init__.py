@@ -1,1 +1,1 @@
-"""Files: models as JSON and arrays that hold no code; graphs, signals and inputs, every cell with its place."""
+"""Model files of JSON and arrays, without code; tables of graphs, signals and inputs, with the place of every cell."""

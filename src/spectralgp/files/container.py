@@ -1,4 +1,4 @@
-"""The file: JSON and arrays in the safetensors format, with a version and a checksum."""
+"""Container of a model file: JSON and arrays in the safetensors format, with a version and a checksum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {"F64", "F32", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
 
 
 def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write JSON, and arrays by name that are contiguous and little-endian, to a file: whole or not at all."""
+    """Write JSON and contiguous little-endian arrays by name to a file, whole or not at all."""
     safetensors, numpy_files = require("safetensors", "files", PURPOSE), require("safetensors.numpy", "files", PURPOSE)
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
     libraries = {"spectralgp": "unknown", "python": platform.python_version(), "numpy": np.__version__}
@@ -51,14 +51,14 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
         try:
             numpy_files.save_file(arrays, beside, metadata=metadata)
         except safetensors.SafetensorError as error:
-            raise OSError(f"{path} could not be written: {error}. What was there before is as it was.") from error
+            raise OSError(f"{path} could not be written: {error}. An old file of that name is unchanged.") from error
         beside.chmod(mode)
 
 
 def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]], int]:
-    """JSON and arrays of a file, and its version; nothing is made of either, and nothing in a file is ever run.
+    """Return the JSON, the arrays and the version of a file, of which nothing is executed.
 
-    Sizes are held against that of the file before any memory is taken.
+    Sizes are compared with that of the file before any memory is taken.
     """
     safetensors = require("safetensors", "files", PURPOSE)
     if not Path(path).is_file():
@@ -80,7 +80,7 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]],
         ) from error
     if digest(metadata, arrays) != metadata.get("sha256"):
         raise ValueError(
-            f"{path} must be as it was written; got other bytes than its checksum is of. Copy the file again, or save "
+            f"{path} must be as it was written; got bytes that do not match its checksum. Copy the file again, or save "
             "the model again."
         )
     # JSON takes many times its length in memory; names of nodes are most of it, and each node has numbers in arrays
@@ -98,7 +98,7 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]],
 
 
 def _version_of(path: str | PathLike[str], metadata: dict[str, str]) -> int:
-    """Format version of a file; those of others, and of versions that this one does not know, are refused."""
+    """Return the format version of a file; refuse other kinds of files and newer versions."""
     if metadata.get("format") != FORMAT:
         raise ValueError(
             f"{path} must be a model file, as model.save writes it; got a safetensors file of another kind. "
@@ -118,7 +118,7 @@ def _version_of(path: str | PathLike[str], metadata: dict[str, str]) -> int:
 
 
 def digest(metadata: dict[str, str], arrays: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 of all that is in a file, but for itself."""
+    """SHA-256 of the contents of a file, the digest itself excepted."""
     described = sorted((key, value) for key, value in metadata.items() if key != "sha256")
     total = hashlib.sha256(json.dumps(described).encode())
     for name in sorted(arrays):

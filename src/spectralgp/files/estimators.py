@@ -1,4 +1,4 @@
-"""Files of fitted estimators: their parts, and what those must be to go together."""
+"""Records of fitted estimators in model files, and checks that their parts agree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spectralgp.series.backtests import Backtest
 from spectralgp.series.model import SeriesModel
 from spectralgp.series.stack import LAGS
 
-# what is kept of what a regressor learnt; the rest is computed again
+# parts of learnt models that files hold; the others are computed from these
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 
 
@@ -128,7 +128,7 @@ REGRESSOR = record(
 
 
 def learnt_of(parts: SimpleNamespace) -> FittedModels:
-    """The fitted models of a file's parts, conditioned on their signals as `fit` does."""
+    """Fitted models of a file's parts, conditioned on their signals as by `fit`."""
     candidates, learnt = parts.candidates, parts.learnt
     counts = {len(candidates), len(learnt.raw_fits), len(learnt.draws), len(learnt.fits), learnt.weights.size}
     sets = [learnt.weights] if learnt.filling is None else [learnt.weights, learnt.filling]
@@ -156,7 +156,7 @@ def require_memory(n_signals: int, models: Sequence[GraphGP], available: float) 
 
 
 def _memory() -> float:
-    """Bytes of this machine; infinity where nothing says."""
+    """Bytes of memory of this machine; infinity if unknown."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):
@@ -186,7 +186,7 @@ FORECASTER = record(
 
 
 def series_of(made: SimpleNamespace) -> SeriesModel:
-    """The model of a forecaster's parts."""
+    """Series model of a forecaster's parts."""
     model = SeriesModel(**{name: getattr(made, name) for name in hints_of(SeriesModel)})
     stack, recent, places = model.stack, model.recent, model.stack.drifting
     n_members, n_drifting, n_nodes = len(stack.members), len(stack.drift), made.graph.n_nodes
@@ -223,7 +223,7 @@ CLASSIFIER = record(
 
 
 def check_classes(made: SimpleNamespace) -> None:
-    """Refuse parts of a classifier that do not go together."""
+    """Refuse parts of a classifier that do not agree."""
     (n_signals, n_nodes), n_classes = made.labels.shape, len(made.classes)
     known = made.labels[made.labels >= 0]
     ensure(np.array_equal(np.unique(known), np.arange(n_classes)), "labels", f"of {n_classes} classes", "others")

@@ -42,7 +42,7 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
         - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
           with, optionally, ``names`` and ``coordinates``;
         - ``.geojson``, ``.json``: features with a property ``name`` (or an ``id``): points are joined to their nearest
-          neighbours on the sphere, polygons to those that they share a stretch of border with.
+          neighbours on the sphere, polygons to those with a common stretch of border.
     n_neighbors, radius : optional
         Of the points of a GeoJSON file; see `graph_from_points`.
 
@@ -94,13 +94,13 @@ def graph_from_points(
 
 
 def _joined(points: Array, n_neighbors: int | None, radius: float | None, **options: Any) -> Graph:
-    """Graph of points, joined to a few neighbours where nothing is said of them."""
+    """Graph of points, each joined to `NEIGHBORS` others unless the number or a radius is given."""
     n_neighbors = NEIGHBORS if n_neighbors is None and radius is None else n_neighbors
     return Graph.from_points(points, n_neighbors, radius=radius, **options)
 
 
 def with_points(graph: Graph, path: Path | str) -> Graph:
-    """The graph with the coordinates of a table such as `graph_from_points` reads, to draw it by."""
+    """Graph with the coordinates of a table such as `graph_from_points` reads, for drawing."""
     table = read_table(path)
     points, names, _ = _points(table)
     if graph.names is None or names is None:
@@ -227,7 +227,7 @@ def _from_npz(path: Path) -> Graph:
 
 
 def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> Graph:
-    """Points joined to their nearest neighbours, or polygons to those that they share a stretch of border with."""
+    """Graph of points and their nearest neighbours, or of polygons that share a stretch of border."""
     condition = f"{path} must be a GeoJSON FeatureCollection, an object with a list of features"
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -253,7 +253,7 @@ def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> 
 
 
 def _shape(feature: Any, number: int, path: Path) -> tuple[str, list[Ring]]:
-    """Kind of a feature, and the rings of its polygons; a point is a ring of one."""
+    """Kind of a feature, and the rings of its polygons; a point is a ring with one corner."""
     geometry: Any = feature.get("geometry") if isinstance(feature, dict) else feature
     try:
         kind, parts = str(geometry["type"]), geometry.get("coordinates")
@@ -288,7 +288,7 @@ def _feature_names(features: list[Any], path: Path) -> list[str]:
 
 
 def _contiguous(shapes: list[list[Ring]], names: list[str]) -> Graph:
-    """Polygons that share a stretch of border, that is two neighbouring corners, joined with weight 1."""
+    """Graph of polygons, joined with weight 1 if they share two neighbouring corners."""
     owners: dict[frozenset[tuple[float, float]], set[int]] = defaultdict(set)
     centres = np.empty((len(shapes), 2))
     for place, rings in enumerate(shapes):

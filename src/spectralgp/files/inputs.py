@@ -29,10 +29,10 @@ def inputs_from_file(
 ) -> pd.DataFrame:
     """Read inputs, one row of numbers per signal, from a CSV or Parquet file.
 
-    Where the signals have an `index` of their own (not only counts), the first column of the table is its index too,
-    and rows are matched by it, in any order; rows without a signal are left out, as they are there to be predicted.
-    Else rows are paired by position. `features` are the columns wanted, such as those of a fitted model: the first
-    column that is none of them is the index. Dates in the index are in ISO 8601 or in `date_format`.
+    If the `index` of the signals is not a plain count, rows are matched by the first column of the table, in any order,
+    and rows without a signal are left out. Otherwise rows are matched by position. `features` are the columns wanted,
+    such as those of a fitted model: the first column is the index unless it is one of them. Dates in the index are in
+    ISO 8601 or in `date_format`.
     """
     table = read_table(path)
     # an index without a name that only counts rows is not one of theirs
@@ -80,10 +80,10 @@ def inputs_from_file(
 
 
 def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Inputs that are the signals `lag` rows before, and the signals that they belong to: all but the first `lag`.
+    """Inputs that are the signals `lag` rows before, and all signals but the first `lag`, to which they belong.
 
-    Signals are in the order of time. Where `ahead`, every row is an input of the signal `lag` rows after it, of which
-    only labels are known: the second table then has no values (NaN), and one row for each row of `signals`.
+    Signals are in the order of time. If `ahead`, every row is an input of the signal `lag` rows after it, of which only
+    the label is known: the second table then has no values (NaN), and one row for each row of `signals`.
 
     Examples
     --------
@@ -98,13 +98,13 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
     before = signals if ahead else signals.iloc[:-lag]
     if not len(before):
         raise ValueError(f"signals must have at least {lag + 1} rows for lag:{lag}; got {len(signals)}. Add rows.")
-    holes = np.argwhere(before.isna().to_numpy())
-    if len(holes):
-        row, column = holes[0]
+    missing = np.argwhere(before.isna().to_numpy())
+    if len(missing):
+        row, column = missing[0]
         raise ValueError(
             f"signals must be complete where they are inputs, as lag:{lag} has it; got an empty cell in the row of "
-            f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} in all). Fill them in "
-            "first (spectralgp impute, from a model with --inputs time), or choose other inputs."
+            f"{before.index[row]}, column {before.columns[column]!r} ({len(missing)} in all). Impute "
+            "them first (spectralgp impute, with a model of --inputs time), or choose other inputs."
         )
     gaps = np.diff(times_of(index)) if index.dtype.kind in "iufM" else np.empty(0)
     wide = np.flatnonzero(gaps > 1.5 * np.median(gaps)) if gaps.size else gaps
@@ -121,9 +121,9 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
 
 
 def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFrame:
-    """Inputs that are the time of each signal, as `times_of` has it, in a column named "time".
+    """Times of the signals, as by `times_of`, as inputs in a column named "time".
 
-    `clock` is what times must be, such as those that a model was fitted to; either if not given.
+    `clock` is the required kind of times, such as that of a fitted model; any kind unless given.
     """
     pandas = require("pandas", "cli", "to read signals from files")
     times = times_of(index)
@@ -136,5 +136,5 @@ def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFram
 
 
 def clock_kind(index: pd.Index[Any]) -> Clock:
-    """Whether times are numbers or dates."""
+    """Kind of times: numbers or dates."""
     return "dates" if hasattr(index, "tz_localize") else "numbers"

@@ -1,6 +1,6 @@
-"""Model files of earlier versions as files of today: what changed in their JSON after each version.
+"""Migrations of model files of earlier versions, as functions on their JSON.
 
-The JSON is not checked yet: what is not as a file of that version has it is left alone, and refused afterwards.
+The JSON is not checked yet: unexpected parts are left alone, and refused afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OLD_PARAMETERS = (
     "n_jobs",
 )  # up to version 2
 SIGNALS_ALONE = record(SimpleNamespace, graph=None, signals=SIGNALS)
-# fields that came after version 1, as they are without them, by the kind of file and their places; * is any of a list
+# fields added after version 1, with their defaults, by the kind of file and their places; * is any item of a list
 ADDED: dict[str, Json] = {
     "regressor.shared.signals.*.units": {"offset_variance": None, "signal_scales": None},
     "regressor.shared.tasks.*": {"observed_by": None, "typical_variance": None},
@@ -58,7 +58,7 @@ ADDED: dict[str, Json] = {
 
 
 def migrated(state: Json, arrays: Arrays, version: int) -> Json:
-    """JSON of a file of a version as today's has it; it and the arrays are changed in place."""
+    """JSON of an older file in the current version; it and the arrays are changed in place."""
     if isinstance(state, dict):
         if version < FORMAT_VERSION:
             state.setdefault("kind", "regressor")  # the only one at first
@@ -72,7 +72,7 @@ def migrated(state: Json, arrays: Arrays, version: int) -> Json:
 
 
 def at(part: Json, place: str) -> Iterator[dict[str, Json]]:
-    """All parts at a place with dots that have fields."""
+    """Parts with fields at a place, whose names are separated by dots."""
     name, _, rest = place.partition(".")
     if not name:
         yield from [part] if isinstance(part, dict) else []
@@ -101,7 +101,7 @@ def _replace_solver(state: Json, _: Arrays) -> None:
 
 
 def _rename(state: Json, _: Arrays) -> None:
-    """Give solvers, kernels and settings, wherever they are, the fields of version 4."""
+    """Give all solvers, kernels and settings the fields of version 4."""
     waiting = [state]
     while waiting:
         part = waiting.pop()
@@ -145,7 +145,7 @@ def _settle(state: Json, arrays: Arrays) -> None:
 
 
 def _share(state: Json, arrays: Arrays) -> None:
-    """Give files of version 7 the tables of today, and a forecaster its process and state beside each other."""
+    """Give files up to version 7 the current tables, and separate a forecaster's processes from their states."""
     state |= {"shared": {table: [] for table in SHARED.values()} | (_get(state, "shared") or {})}
     state |= {name: {one.pop("laplacian"): one for one in state.get(name, [])} for name in FOUND}
     if state["kind"] != "forecaster":
@@ -177,7 +177,7 @@ def _signals(state: Json, arrays: Arrays, task: Json) -> Any:
 
 
 def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
-    """Bounds of the noise variance, of which files up to version 2 have the lower one as a share of the variance."""
+    """Bounds of the noise variance; files up to version 2 have the lower one as a share of the variance."""
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 

@@ -1,4 +1,4 @@
-"""Models as JSON and arrays, and what those stand for: by the records of the schema, whatever kind of model it is."""
+"""Writing and reading of models of every kind as JSON and arrays, by the records of the schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "clas
 
 
 def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """A model of a kind as JSON, and the arrays that it names; a TypeError says what a file cannot hold."""
+    """Return a model as JSON and arrays by name; raise a TypeError for an object that a file cannot hold."""
     writing, file = ModelWriter(), FILES[kind]
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     weights |= {"names": graph.names, "coordinates": graph.coordinates}
@@ -50,7 +50,7 @@ def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, di
 
 
 class ModelWriter:
-    """What is being written: arrays by the place where they were first met, tables of what is shared, and spectra."""
+    """Writer of a model: arrays by the place where they were first met, tables of shared objects, and spectra."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -93,13 +93,13 @@ class ModelWriter:
         return self._fields(value, record, where)
 
     def _once(self, value: Any, write: Callable[[], Json]) -> Json:
-        """What an object was written as; it is written where it was not yet."""
+        """JSON of an object, written when it is first met."""
         if id(value) not in self._references:
             self._references[id(value)] = value, write()  # with the object, whose id is taken as long as it lives
         return self._references[id(value)][1]
 
     def _array(self, array: NDArray[Any], where: str) -> Json:
-        """An array keeps its type and the order of its axes in memory, on which sums of its numbers depend."""
+        """Keep an array with its type and the order of its axes in memory, on which rounding of sums depends."""
         is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         stored = array.T if is_fortran else array
         if array.dtype.kind not in "fiu":
@@ -108,7 +108,7 @@ class ModelWriter:
         return {"array": where, "order": "F" if is_fortran else "C"}
 
     def _row(self, value: Any, table: str) -> int:
-        """Position of an object in the table of those that several others hold."""
+        """Position of an object in a table of shared ones."""
         rows = self.shared[table]
         place = len(rows)
         rows.append(None)  # its place, taken before what it holds takes one
@@ -116,7 +116,7 @@ class ModelWriter:
         return place
 
     def _fields(self, value: Any, record: type[Struct], where: str) -> Json:
-        """An object by its fields, and by the name of its type where that may be one of several."""
+        """Fields of an object, with the name of its type if there are several kinds."""
         fields = {}
         for name in record.__struct_fields__:
             field = getattr(value, name)
@@ -166,7 +166,7 @@ def decoded(
     device: str | None = None,
     responses: Mapping[str, Any] | None = None,
 ) -> SimpleNamespace:
-    """The parts that `encoded` wrote; a ValueError says what is missing, of the wrong kind or does not go together."""
+    """Return the parts that `encoded` wrote; raise a ValueError if any is missing, wrong or does not agree."""
     reading = ModelReader(arrays, device, responses)
     found = reading.decoded(state, FILES[state["kind"]])
     parts = SimpleNamespace()
@@ -180,7 +180,7 @@ def decoded(
 
 
 class ModelReader:
-    """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
+    """Reader of a model: arrays and lengths of axes by name, and objects made so far."""
 
     def __init__(
         self, arrays: Mapping[str, NDArray[Any]], device: str | None = None, responses: Mapping[str, Any] | None = None
@@ -189,12 +189,12 @@ class ModelReader:
         self.sizes = {"n_carried_terms": DEGREE + 1}
         self.graph: Any = None
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
-        self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
+        self.known: dict[str, Any] = {}  # eigenpairs and densities of states, by Laplacian
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
     def decoded(self, state: Json, file: Any) -> Any:
-        """JSON as records of a kind of file; what is wrong is named with its place."""
+        """JSON as records of a kind of file; errors name the place."""
         if isinstance(state, dict):
             state = {"graph": None, **state}  # first, for it says how many nodes there are
         try:
@@ -205,7 +205,7 @@ class ModelReader:
         return found
 
     def made(self, found: Any, where: str) -> Any:
-        """What a record, or a tuple of them, stands for."""
+        """Object of a record, of a tuple or of a dict of records."""
         if isinstance(found, HookedValue):
             return found.made(self, where)
         if isinstance(found, dict):
@@ -222,7 +222,7 @@ class ModelReader:
             raise ValueError(f"{error} - at {where}") from error
 
     def shared(self, table: str, place: int, where: str) -> Any:
-        """What several others hold, made once."""
+        """Object that several others hold, made once."""
         rows = getattr(self._tables, table)
         ensure(0 <= place < len(rows), where, f"a whole number from 0 to {len(rows) - 1}", place)
         if (table, place) not in self._shared:
@@ -230,13 +230,13 @@ class ModelReader:
         return self._shared[table, place]
 
     def settings(self, given: Any) -> Any:
-        """Settings of a spectrum, which are null where it is exact, on the device that the reader chose."""
+        """Settings of a spectrum on the chosen device; null stands for the exact one."""
         settings = given or Exact()
         return settings if self.device is None else settings.on(self.device)
 
 
 def response_names(state: Json) -> set[str]:
-    """Names of the user's functions in JSON, wherever they stand."""
+    """Names of all functions of the user in JSON."""
     found, waiting = set[str](), list[Json]([[state]])
     while waiting:
         part = waiting.pop()

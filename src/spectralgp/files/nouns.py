@@ -1,4 +1,4 @@
-"""Nouns of model files that annotations do not say all of: what makes and checks them, and those of other libraries."""
+"""Records, makers and checks of types that annotations do not describe in full, with scikit-learn's kernels."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _spectrum(reading: Any, laplacian: Any, scaled: bool, n_moments: int | None)
 
 @maker(Response)
 def _response(reading: Any, name: str, sampled: tuple[float, ...], **fields: Any) -> Response:
-    """A filter whose function the user gave for its name, if it is the one that was saved."""
+    """Filter with the function given for its name, if its values are those that were saved."""
     given = reading.responses.get(name)
     ensure(given is not None, f"responses[{name!r}]", "the function of a filter", "none")
     own = given if isinstance(given, Response) else Response(cast(Any, given))

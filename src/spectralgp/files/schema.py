@@ -1,7 +1,7 @@
-"""What a model file may hold of a noun: records that are derived from the annotations of its dataclass.
+"""Records of model files, derived from the annotations of dataclasses.
 
-A file can ask for the types that annotations lead to from its outermost record, and for no others: no name in it is
-looked up anywhere else. An abstract class stands for those of its subclasses that this package has.
+A file can name only types that the annotations of its outermost record lead to. An abstract class stands for its
+subclasses in this package.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Maker = Callable[..., Any]
 LARGEST_INTEGER = 2**53  # of those without a limit of their own: what a double holds
 TINY = 5e-324  # the least number above zero
 ANY = Range()
-KINDS: dict[Any, Kind] = {}  # of types that are not stored by their annotations, and of the abstract classes met so far
-SHARED: dict[type, str] = {}  # nouns that several others hold, by the table of the file that they stand in once
-RECORDS: dict[Any, type[Struct]] = {}  # by the noun that is written
-NOUNS: dict[type[Struct], Maker] = {}  # what is made of a record
+KINDS: dict[Any, Kind] = {}  # of types that are not stored by their annotations, and of abstract classes
+SHARED: dict[type, str] = {}  # types of shared objects, with the table of the file that holds each once
+RECORDS: dict[Any, type[Struct]] = {}  # by type
+NOUNS: dict[type[Struct], Maker] = {}  # types by their records
 STORED_NAMES = {  # of types that have been renamed since files name them
     "CalendarClock": "Calendar",
     "IndependentSignals": "Independent",
@@ -42,16 +42,16 @@ STORED_NAMES = {  # of types that have been renamed since files name them
     "StandardisedKernel": "Standardised",
     "UnrelatedSignals": "Unrelated",
 }
-MAKERS: dict[Maker, Maker] = {}  # of nouns that take more than their fields, or check them
+MAKERS: dict[Maker, Maker] = {}  # of types that take more than their fields, or check them
 
 
 def maker(noun: type) -> Callable[[Maker], Maker]:
-    """Register the function that makes a noun of what is being read and of its fields."""
+    """Register the function that makes an object of a type from the reader and the fields."""
     return lambda make: MAKERS.setdefault(noun, make)
 
 
 def check(noun: type) -> Callable[[Callable[[Any], None]], None]:
-    """Register a function that refuses a noun whose fields do not go together."""
+    """Register a function that refuses an object whose fields do not agree."""
 
     def register(look: Callable[[Any], None]) -> None:
         def make(_: Any, **fields: Any) -> Any:
@@ -65,13 +65,13 @@ def check(noun: type) -> Callable[[Callable[[Any], None]], None]:
 
 
 def ensure(condition: Any, name: str, expected: str, found: object) -> None:
-    """Refuse what does not go together: the name of it, what it must be, and what was found."""
+    """Raise a ValueError with a name, what it must be and what was found, unless a condition holds."""
     if not condition:
         raise ValueError(f"{name} must be {expected}; got {found}")
 
 
 def are_places(indices: Any, n_places: int) -> bool:
-    """Whether indices are of some of so many."""
+    """Return whether all indices are within a number of places."""
     return bool(np.all((indices >= 0) & (indices < n_places)))
 
 
@@ -79,7 +79,7 @@ def are_places(indices: Any, n_places: int) -> bool:
 
 
 class HookedValue:
-    """A value that JSON does not have as such, made by the hook of msgspec while it reads."""
+    """A value of a type that JSON lacks, made by the hook of msgspec while it reads."""
 
     _read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
 
@@ -90,17 +90,17 @@ class HookedValue:
             raise ValueError(str(error)) from error  # to which msgspec adds the place
 
     def made(self, reading: Any, where: str) -> Any:
-        """The value in the model."""
+        """Value in the model."""
         return self.value
 
 
 def special(read: Callable[[Any, Any], Any]) -> Kind:
-    """A type of such values, by the function that reads them."""
+    """Type of hooked values that a function reads."""
     return type(read.__name__, (HookedValue,), {"_read": staticmethod(read)})
 
 
 def number(least: float = -math.inf) -> Kind:
-    """A number that may be infinite, or NaN where there is no least one."""
+    """Type of numbers that may be infinite; NaN is allowed unless there is a least one."""
 
     def number(found: Any, _: Any) -> float:
         value = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
@@ -114,7 +114,7 @@ def number(least: float = -math.inf) -> Kind:
 def array(
     *axes: str, kinds: str = "f", allows_nan: bool = False, or_number: bool = False, least: float = -math.inf
 ) -> Kind:
-    """An array, stored beside the JSON; an axis of one name has one length in all of a file, one with _ any length."""
+    """Type of arrays, stored beside the JSON; a named axis has one length in a file, unless the name begins with _."""
 
     def array(found: Any, reading: Any) -> Any:
         value = convert(found, float) if or_number and not isinstance(found, dict) else stored_array(found, reading)
@@ -143,7 +143,7 @@ def array(
 
 
 def shared(table: str) -> Kind:
-    """Position, in a table of the file, of what several others hold."""
+    """Type of positions in a table of shared objects."""
 
     class Reference(HookedValue):
         def _read(self, found: Any, _: Any) -> int:
@@ -161,7 +161,7 @@ ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbi
 
 
 def record(noun: Maker, *, tagged: bool = False, **fields: Kind) -> Kind:
-    """A noun by its fields, as annotations have them: all of them, and no others."""
+    """Record of a type by the annotations of its fields; no others are allowed."""
     listed = [(name, kind_of(hint)) for name, hint in fields.items()]
     name = STORED_NAMES.get(noun.__name__, noun.__name__)
     tag: dict[str, Any] = {"tag": name, "tag_field": "type"} if tagged else {}
@@ -171,7 +171,7 @@ def record(noun: Maker, *, tagged: bool = False, **fields: Kind) -> Kind:
 
 
 def several(kind: Kind, least: int = 0) -> Kind:
-    """A tuple of one kind of value."""
+    """Type of tuples of one kind of value."""
     return Annotated[tuple[kind, ...], Range(least)]
 
 
@@ -188,14 +188,14 @@ def hints_of(noun: type) -> dict[str, Any]:
 
 
 def derived(noun: type, *, tagged: bool = False) -> type[Struct]:
-    """The record of a dataclass."""
+    """Record of a dataclass, made once."""
     if noun not in RECORDS:
         record(noun, tagged=tagged, **hints_of(noun))
     return RECORDS[noun]
 
 
 def either(base: type, records: Iterable[type[Struct]]) -> Kind:
-    """One of several records, by the names of their types, for a base class; records may hold others of the same."""
+    """Union of records for a base class, told apart by the names of their types; records may hold others of it."""
     name = f"Any{base.__name__}"
     KINDS[base] = ForwardRef(name)  # which msgspec looks up among the names of this module
     globals()[name] = Union[*records]
@@ -203,7 +203,7 @@ def either(base: type, records: Iterable[type[Struct]]) -> Kind:
 
 
 def kind_of(hint: Any) -> Kind:
-    """What a file may hold of a value with an annotation."""
+    """Type of a value in files, by its annotation."""
     base, *limits = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     for one in limits:
         if isinstance(one, StoredAs):

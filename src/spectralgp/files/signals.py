@@ -33,7 +33,7 @@ def signals_from_file(
     Parameters
     ----------
     path : path
-        The file. Empty cells (also NA, N/A, NaN and null) are what was not observed.
+        The file. Empty cells (also NA, N/A, NaN and null) are missing values.
     graph : Graph
         Columns are matched by its names, in any order. Where it has none, they are in the order of its nodes, or of
         the numbers from 0 or from 1 on that they are named by.
@@ -43,8 +43,8 @@ def signals_from_file(
         its signals are in the order of their numbers or dates, or as they come where they have other labels. "auto"
         takes a table for long if it has columns ``node`` and ``value``.
     nodes : {"exact", "graph"}, default="exact"
-        Where the nodes of file and graph differ, it is an error, or the graph decides: nodes that the file lacks count
-        as not observed, and others in the file are left out.
+        If the nodes of file and graph differ: an error, or those of the graph, with missing values for nodes that the
+        file lacks.
     date_format : str, optional
         How dates are written in the index, such as ``"%d.%m.%Y"``; ISO 8601 if not given.
     in_order : bool, default=False
@@ -139,7 +139,7 @@ def _from_long(table: FileTable, graph: GraphBase, nodes: Nodes, date_format: st
 
 
 def _matched(given: list[str], graph: GraphBase, nodes: Nodes, table: FileTable, item: str, note: str) -> list[str]:
-    """Names of the nodes in a file's order, then those that it lacks, once they are compared with the graph's."""
+    """Names of the nodes, checked against the graph: those of the file in its order, then those that it lacks."""
     if graph.names is None:
         if len(given) != graph.n_nodes:
             raise ValueError(
@@ -162,8 +162,8 @@ def _matched(given: list[str], graph: GraphBase, nodes: Nodes, table: FileTable,
         lacks = f"no {item} for {some(missing)}" if missing else ""
         extra = f"{item}s that are no node: {some(unknown)}" if unknown else ""
         choice = (
-            ", or choose nodes='graph' (--nodes graph): what is missing then counts as not observed, and what is no "
-            "node is left out"
+            ", or choose nodes='graph' (--nodes graph): values of the nodes that the file lacks are then missing, and "
+            f"other {item}s are left out"
         )
         raise ValueError(
             f"{table.path} must have one {item} for each of the {len(names)} nodes of the graph, by name; got "

@@ -1,8 +1,7 @@
-"""Tables in files: named columns of cells, for every cell the row that a message can name, and labels of rows.
+"""Tables in files: named columns of cells, the row number of every cell for messages, and labels of rows.
 
-CSV is read by Python's own reader. It gives every cell as text with its row, so that nothing is guessed in silence
-(names keep their zeros, short rows are errors) and every error can say where it is. Numbers are made where they are
-wanted.
+CSV is read by Python's own reader, which gives every cell as text with its row: nothing is guessed in silence (names
+keep their zeros, short rows are errors), and every error can name the place. Numbers are parsed when they are needed.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".txt")
 LONG = ("node", "value")  # columns of a long table, beside its index
 SEPARATORS = (",", ";", "\t", "|")
-MISSING = {"", "na", "n/a", "nan", "null"}  # cells of numbers that stand for nothing observed, in capitals or not
+MISSING = {"", "na", "n/a", "nan", "null"}  # cells of missing values, in capitals or not
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
-SAMPLE_ROWS = 50  # that the separator is judged by
+SAMPLE_ROWS = 50  # by which the separator is chosen
 PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
 COMPACT_DATE = re.compile(r"(?:1[89]|2[01])\d{6}(?:\d\d)?")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[-+]\d\d(?::?\d\d)?)$")
@@ -71,11 +70,11 @@ class FileTable:
         return [cell.strip() if type(cell) is str else as_label(cell) for cell in self.columns[column]]
 
     def where(self, row: int, column: int) -> str:
-        """The place of a cell, for a message."""
+        """Place of a cell, for a message."""
         return f"row {self.rows[row]}, column {self.names[column]!r}"
 
     def refuse(self, condition: str, got: str, row: int, column: int, remedy: str) -> NoReturn:
-        """Say what is wrong with a cell, and where it is."""
+        """Raise a ValueError that names a cell."""
         raise ValueError(f"{self.path} must {condition}; got {got} in {self.where(row, column)}. {remedy}")
 
     def numbers(self, columns: Sequence[int], *, allow_missing: bool = False) -> Array:
@@ -102,14 +101,14 @@ class FileTable:
             for row, cell in enumerate(cells):
                 number, has_comma = self._number(cell)
                 if number is None:
-                    condition = f"hold numbers there{', or empty cells for what was not observed' * allow_missing}"
+                    condition = f"hold numbers there{', or empty cells for missing values' * allow_missing}"
                     remedy = "Numbers are written as 1234.5, without separators of thousands."
                     self.refuse(condition, repr(cell), row, column, remedy)
                 values[row], first = number, row if has_comma and first is None else first
         wrong = np.flatnonzero(np.isinf(values) if allow_missing else ~np.isfinite(values))
         if wrong.size:
             got = "infinity" if np.isinf(values[wrong[0]]) else "an empty cell"
-            remedy = "Leave cells empty where nothing was observed." if allow_missing else "Fill it in or drop the row."
+            remedy = "Leave cells of missing values empty." if allow_missing else "Fill it in or drop the row."
             self.refuse("hold finite numbers there", got, int(wrong[0]), column, remedy)
         return values, first
 
@@ -221,7 +220,7 @@ def _decoded(path: Path) -> str:
 
 
 def _separator(text: str) -> str:
-    """What splits all of the first rows alike, and the names into the most."""
+    """Separator that splits the first rows into equal numbers of cells, and the names into most."""
     head = list(islice(io.StringIO(text, newline=""), SAMPLE_ROWS))
 
     def merit(separator: str) -> tuple[bool, int]:
@@ -257,11 +256,11 @@ def _read_parquet(path: Path) -> FileTable:
     return FileTable(path, labels, tuple(columns), np.arange(1, read.num_rows + 1, dtype=np.intp))
 
 
-# ------------------------------------------------------------------------------------- what rows are called
+# -------------------------------------------------------------------------------------------- labels of rows
 
 
 def index_of(table: FileTable, column: int, date_format: str | None = None) -> pd.Index[Any]:
-    """A column as the index of rows: numbers, else dates, else labels, whichever all of its cells are.
+    """A column as the index of rows: of numbers, else dates, else labels, by the kind of all of its cells.
 
     Dates are in ISO 8601 (2024-01-31, 2024-01-31T12:00), or all in `date_format`, such as ``"%d.%m.%Y"``.
     """
@@ -287,7 +286,7 @@ def index_of(table: FileTable, column: int, date_format: str | None = None) -> p
 def parsed_index(
     labels: list[str], name: str | None, date_format: str | None, refuse: Any, table: FileTable | None = None
 ) -> pd.Index[Any]:
-    """Labels as an index of numbers, dates or labels; a note says where dates have no marks or several UTC offsets."""
+    """Labels as an index of numbers, dates or labels; warn of dates without marks and of several UTC offsets."""
     pandas = require("pandas", "cli", "to read signals from files")
     if date_format is not None:
         dates = pandas.to_datetime(labels, format=date_format, errors="coerce")
@@ -317,10 +316,7 @@ def parsed_index(
 
 
 def _compact_dates(labels: list[str], name: str | None, table: FileTable | None) -> pd.DatetimeIndex | None:
-    """Dates as 20240131, or with the hour as 2024013118, with a note that this is what numbers were taken for.
-
-    None where not all are such.
-    """
+    """Dates such as 20240131, or 2024013118 with the hour, with a warning; None unless all labels are."""
     pandas = require("pandas", "cli", "to read signals from files")
     lengths = {len(label) if COMPACT_DATE.fullmatch(label) else 0 for label in labels}
     if len(lengths) != 1 or 0 in lengths:
@@ -337,7 +333,7 @@ def _compact_dates(labels: list[str], name: str | None, table: FileTable | None)
 
 
 def times_of(index: Any) -> Array:
-    """Time as numbers: numbers as they are, dates as days since 1970 (in UTC where they have a time zone)."""
+    """Times as numbers: unchanged, or days since 1970 for dates (in UTC if they have a time zone)."""
     if index.dtype.kind in "iuf":
         return index.to_numpy(dtype=np.float64)
     if hasattr(index, "tz_localize"):
@@ -351,7 +347,7 @@ def times_of(index: Any) -> Array:
 
 
 def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
-    """Labels of the rows after the last: one step on each where all steps are alike, else in words."""
+    """Labels of the rows after the last one: a step apart if all steps are equal, otherwise in words."""
     pandas, gap = require("pandas", "cli", "to read signals from files"), None
     if len(index) > 1 and index.dtype.kind in "iuf":
         gaps = np.diff(index.to_numpy())
@@ -369,7 +365,7 @@ def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How tables are written as text."""
+    """Format of tables as text."""
 
     separator: str = ","
     decimal: str = "."
@@ -378,9 +374,9 @@ class Dialect:
 
 
 def dialect_of(path: Path | str, date_format: str | None = None) -> Dialect:
-    """How a file writes tables, so that answers can be read where it is; a Parquet file says nothing but the dates.
+    """Format of tables as in a file; the default for Parquet, but for dates.
 
-    Dates are as in `date_format`, or as in the first row (20240131, 2024-01-31T12:00).
+    Dates are in `date_format`, or as in the first row (20240131, 2024-01-31T12:00).
     """
     path = Path(path)
     if path.suffix.lower() in PARQUET:
@@ -406,8 +402,8 @@ def with_intervals(
 ) -> dict[str, pd.DataFrame]:
     """Tables "mean", "std", "lower" and "upper", rounded to three digits of the smallest deviation in each column.
 
-    Values whose deviation is zero, which were observed, stay as they are. `ends` are the lower and upper ones, where
-    they do not follow from means and deviations.
+    Observed values, whose deviation is zero, are not rounded. `ends` are the lower and upper ones, if they do not
+    follow from means and deviations.
     """
     pandas = require("pandas", "cli", "to write tables")
     spread = std.to_numpy()
@@ -429,7 +425,7 @@ def with_intervals(
 
 
 def side_by_side(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The mean of each node, and beside it its lower and upper end: "a", "a lower", "a upper"."""
+    """Columns "a", "a lower" and "a upper" of each node: its mean and the ends of its interval."""
     pandas, columns = require("pandas", "cli", "to write tables"), {}
     for node in tables["mean"].columns:
         columns[node] = tables["mean"][node]
@@ -439,7 +435,7 @@ def side_by_side(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def as_long(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Tables with one column per node as one with one row per value: label, node, and a column for each table."""
+    """Long table of wide ones, with one row per value: label, node, and a column for each table."""
     first, *_ = tables.values()
     label = str(first.index.name or "signal")
     melted = {

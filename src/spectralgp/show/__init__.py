@@ -1,1 +1,1 @@
-"""What a fitted model looks like: figures on given axes, and reports as pages."""
+"""Figures of fitted models on given axes, and reports as pages."""

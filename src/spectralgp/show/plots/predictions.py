@@ -147,7 +147,7 @@ def plot_filled(
     >>> std = np.where(np.isnan(observed), 0.2, 0.0)
     >>> ax = plot_filled(observed, completed, std, "Bergen", names=["Oslo", "Bergen"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()], ax.lines[1].get_xydata().tolist()
-    (['observed', 'filled in', '90% interval'], [[1.0, 2.4]])
+    (['observed', 'imputed', '90% interval'], [[1.0, 2.4]])
     """
     observed = as_table(observed, "observed", names=names)
     values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
@@ -176,7 +176,7 @@ def plot_filled(
         order = np.argsort(places, kind="stable")
         ax.plot(places[order], series[order], "o-", color=BLUE, linewidth=0.8, label="observed", **marks)
     if hole.any():
-        ax.plot(places[hole], centres, style.FILLED_MARKER, color=ORANGE, label="filled in", **marks)
+        ax.plot(places[hole], centres, style.FILLED_MARKER, color=ORANGE, label="imputed", **marks)
         low, high = centres - half_widths, centres + half_widths
         width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
         ax.vlines(places[hole], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level))

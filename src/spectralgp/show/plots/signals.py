@@ -77,7 +77,7 @@ def plot_signal(
     >>> graph = Graph.from_edges([(0, 1), (1, 2)], coordinates=[[0, 0], [1, 0], [1, 1]])
     >>> ax = plot_signal(graph, [1.0, float("nan"), 3.0], filled=[1.0, 2.2, 3.0])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['observed', 'filled in']
+    ['observed', 'imputed']
     """
     from matplotlib.colors import Normalize
 
@@ -147,7 +147,7 @@ def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
 def _draw_nodes(
     ax: Axes, places: Array, values: Array, observed: Any, size: float, scale: dict[str, Any], missing_label: str
 ) -> PathCollection:
-    """Draw nodes that were observed, that were filled in, and that have no value; give the first."""
+    """Draw nodes that were observed, that were imputed, and that have no value; give the first."""
     border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
     across, up = places.T
     empty = np.isnan(values)
@@ -160,7 +160,7 @@ def _draw_nodes(
         ax.scatter(across[filled], up[filled], c=values[filled], marker=FILLED_MARKER, **wide, **scale)
         # grey in the legend, for colours are values
         ax.scatter([], [], facecolors="0.8", label="observed", **thin)
-        ax.scatter([], [], facecolors="0.8", label="filled in", marker=FILLED_MARKER, **wide)
+        ax.scatter([], [], facecolors="0.8", label="imputed", marker=FILLED_MARKER, **wide)
     if empty.any():
         ax.scatter(across[empty], up[empty], facecolors="white", label=missing_label, **wide)
     return nodes

@@ -1,1 +1,1 @@
-"""The report: one HTML file with what is predicted and how well, what was learnt, and what to watch out for."""
+"""Report of a fitted model in one HTML file: accuracy, cautions, and the learnt filters and models."""

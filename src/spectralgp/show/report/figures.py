@@ -1,6 +1,6 @@
-"""The figures of a report, made with plotly; its script draws them in the page, by one of `TEMPLATES`.
+"""Figures of a report, made with plotly; its script draws them in the page, by one of `TEMPLATES`.
 
-Colours are legible on white and on black; what has none takes the ink of the page.
+Colours are legible on white and on black; lines and texts without a colour take the ink of the page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ make_subplots = require("plotly.subplots", "report", "to write a report").make_s
 MAX_NODES = 50_000  # drawn
 MAX_EDGES = 40_000  # drawn
 MAX_EDGES_UNASKED = 10_000  # drawn before they are asked for: with more the map is slow without a graphics card
-MAX_VALUES = 1_000_000  # on the map, counting observed values, predictions and deviations, of four bytes each
+MAX_VALUES = 1_000_000  # on the map: observed values, predictions and deviations, of four bytes each
 MAX_POINTS = 3_000  # predictions against observed values, and marks drawn without WebGL
 N_WORST = 10  # nodes with the largest errors, in the table
 MAX_NAME = 80  # letters of a name in hover texts
@@ -54,7 +54,7 @@ LINES = [
 ]
 DIAGONAL = {"color": GREY, "dash": "dash", "width": 1.5}
 CALIBRATED = {"mode": "lines", "name": "calibrated", "hoverinfo": "skip", "line": DIAGONAL}
-FIELDS = {  # what nodes can be coloured by: in the choice, and on the colour bar
+FIELDS = {  # colours of the nodes: names in the choice, and on the colour bar
     "observed": ("data", "observed"),
     "mean": ("prediction", "predicted"),
     "std": ("uncertainty", "standard deviation"),
@@ -88,19 +88,19 @@ TEMPLATES = {
 
 @dataclass(frozen=True, eq=False)
 class NodePlaces:
-    """Where nodes are drawn; `note` says how that was found, if the graph does not say it."""
+    """Nodes that are drawn, with their coordinates; `note` describes these unless they are the graph's own."""
 
-    nodes: NDArray[np.intp]  # those that are drawn, ascending
+    nodes: NDArray[np.intp]  # ascending
     coordinates: Array  # shape (n_drawn, 2)
     note: str
 
 
 def places_of(graph: Graph) -> NodePlaces:
-    """Places of the nodes of a graph: its coordinates, or a layout by its edges."""
+    """Places of the nodes: the coordinates of the graph, or a layout by its edges."""
     known, note = graph.coordinates, ""
     if known is None or known.shape[1] == 0:
         places = _layout(graph)
-        note = "The graph has no coordinates: nodes that are joined are drawn near each other."
+        note = "The graph has no coordinates: neighbours are drawn near each other."
     elif known.shape[1] == 1:
         places = np.column_stack([known[:, 0], np.zeros(len(known))])
         note = "Nodes have one coordinate, drawn from left to right."
@@ -109,7 +109,7 @@ def places_of(graph: Graph) -> NodePlaces:
     else:
         centred = known - known.mean(axis=0)
         places = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
-        note = f"Of {known.shape[1]} coordinates the two principal directions are drawn."
+        note = f"The two principal directions of {known.shape[1]} coordinates are drawn."
     nodes = np.arange(graph.n_nodes)
     if graph.n_nodes > MAX_NODES:
         nodes = np.linspace(0, graph.n_nodes - 1, MAX_NODES).astype(np.intp)
@@ -118,7 +118,7 @@ def places_of(graph: Graph) -> NodePlaces:
 
 
 def _layout(graph: Graph) -> Array:
-    """Connected parts side by side in rows, the largest first; within each, nodes along its two smoothest patterns."""
+    """Components side by side in rows, the largest first, each along its two smoothest eigenvectors."""
     n_parts, part_of = connected_components(graph.weights, directed=False)
     sizes = np.bincount(part_of, minlength=n_parts)
     sides, width = np.sqrt(sizes), np.ceil(np.sqrt(graph.n_nodes))
@@ -136,7 +136,7 @@ def _layout(graph: Graph) -> Array:
 
 
 def _smoothest(weights: csr_array) -> Array:
-    """Ranks of the nodes of a connected graph in its two lowest eigenvectors but the constant one, from 0 to 1."""
+    """Ranks from 0 to 1 of the nodes of a connected graph in its two lowest non-constant eigenvectors."""
     n_nodes = weights.shape[0]
     scale = diags_array(1 / np.sqrt(weights.sum(axis=1)))
     # the largest eigenvalues of this are those of the normalised Laplacian that are smallest
@@ -149,13 +149,13 @@ def _smoothest(weights: csr_array) -> Array:
 
 
 def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
-    """Signals that the map has room for, evenly spaced."""
+    """Evenly spaced signals, as many as the map has room for."""
     n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
 
 def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect: float) -> dict[str, Any]:
-    """What the script of the page reads: the figures by the names of their places, and the values of the map."""
+    """Data of the page's script: figures by the names of their places, and the values of the map."""
     predictions, nodes = numbers.predictions, places.nodes
     shown = shown_signals(len(predictions.labels), nodes.size)
     cells = np.ix_(shown, nodes)
@@ -163,34 +163,34 @@ def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect
     names = [numbers.names[node] for node in nodes.tolist()]
     labels = [predictions.labels[number] for number in shown.tolist()]
     along, nearest = positions_of(labels), int(np.argmin(np.abs(shown - predictions.first)))
-    figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along)}
+    figures = {"map-plot": map_figure(numbers.graph, places, aspect), "node-plot": node_figure(along)}
     if isinstance(numbers, SeriesReport):
         figures |= series_figures(numbers)
     else:
-        figures["scatter-plot"] = _scatter(predictions, numbers.names, nodes)
-        figures["coverage-plot"] = _coverage(numbers.calibration)
-        figures["pit-plot"] = _histogram(numbers.calibration)
+        figures["scatter-plot"] = scatter_figure(predictions, numbers.names, nodes)
+        figures["coverage-plot"] = coverage_figure(numbers.calibration)
+        figures["pit-plot"] = histogram_figure(numbers.calibration)
         figures["filter-plot"] = filter_figure(numbers.bands)
     as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
     for one in as_dicts.values():
         del one["layout"]["template"]  # one of ours, by the scheme of the page
     arrays = {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}
-    filled = np.empty(0, dtype=np.intp)
-    if predictions.filled is not None:  # few values, by their places
-        means, deviations = (one[cells].ravel() for one in (predictions.filled.mean, predictions.filled.std))
-        filled = np.flatnonzero(np.isfinite(means))
-        arrays |= {"filledMean": means[filled], "filledStd": deviations[filled]}
+    imputed = np.empty(0, dtype=np.intp)
+    if predictions.imputed is not None:  # few values, by their places
+        means, deviations = (one[cells].ravel() for one in predictions.imputed)
+        imputed = np.flatnonzero(np.isfinite(means))
+        arrays |= {"imputedMean": means[imputed], "imputedStd": deviations[imputed]}
     return {
         "figures": as_dicts,
         "templates": TEMPLATES,
         "names": names,
         "texts": [hover_text(name) for name in names],
         "labels": labels,
-        "markers": _markers(fields, nodes.size),
+        "markers": node_markers(fields, nodes.size),
         "along": along.places,
         "order": along.order,
-        "filled": filled.tolist(),
-        "start": {"signal": nearest, "node": _first_node(predictions, nodes)},
+        "imputed": imputed.tolist(),
+        "start": {"signal": nearest, "node": first_node(predictions, nodes)},
         "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
@@ -199,13 +199,13 @@ def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect
     }
 
 
-def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
-    """The node that is drawn at first: of most holes among those mostly observed, or else of a middling error."""
+def first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
+    """Node that is drawn first: with most imputed values among those mostly observed, or else with a median error."""
     observed = predictions.observed[:, nodes]
     n_observed = np.isfinite(observed).sum(axis=0)
-    if predictions.filled is not None:
-        n_filled = np.isfinite(predictions.filled.mean[:, nodes]).sum(axis=0)
-        return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_filled, -1)))
+    if predictions.imputed is not None:
+        n_imputed = np.isfinite(predictions.imputed[0][:, nodes]).sum(axis=0)
+        return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_imputed, -1)))
     squares = np.square(observed - predictions.mean[:, nodes])
     errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
     return int(np.argsort(errors, kind="stable")[errors.size // 2])
@@ -213,7 +213,7 @@ def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SignalAxis:
-    """Where signals stand along an axis: dates, numbers or just their labels."""
+    """Positions of signals along an axis: dates, numbers or labels."""
 
     places: list[Any]
     order: list[int]  # of the signals along the axis
@@ -222,7 +222,7 @@ class SignalAxis:
 
 
 def positions_of(labels: list[str]) -> SignalAxis:
-    """Dates and numbers are read from labels; rows that are counted stand by their numbers."""
+    """Read dates and numbers from labels; counted rows are at their numbers."""
     if all(DATE.fullmatch(label) for label in labels):
         order = sorted(range(len(labels)), key=labels.__getitem__)
         return SignalAxis(list(labels), order, "date", "")
@@ -239,7 +239,7 @@ def positions_of(labels: list[str]) -> SignalAxis:
 
 
 def series_figures(numbers: SeriesReport) -> dict[str, Any]:
-    """Figures of a series but for those that have controls: scores by horizon, time scales by frequency."""
+    """Figures of a series without controls: scores by horizon, and time scales by frequency."""
     found, drawn = numbers.backtest, {}
     if found is not None:
         drawn["error-plot"] = _by_horizon(found, found.rmse, "root mean square error")
@@ -260,7 +260,7 @@ def _by_horizon(found: Backtest, scores: dict[str, Array], title: str) -> Any:
 
 
 def _coverage_by_horizon(found: Backtest) -> Any:
-    """Shares inside intervals by horizon, each level with where it should be."""
+    """Shares of values inside intervals by horizon, with the probability of each interval."""
     figure, steps = go.Figure(), [str(one) for one in found.horizons]
     for (level, values), colour in zip(shares_inside(found).items(), (GREEN, ORANGE, BLUE), strict=False):
         expected = {"mode": "lines", "line": {**DIAGONAL, "color": colour}, "hoverinfo": "skip", "showlegend": False}
@@ -305,8 +305,8 @@ def _shade(colour: str, opacity: float) -> dict[str, Any]:
     return {"mode": "lines", "fill": "toself", "fillcolor": fill, "line": {"width": 0}}
 
 
-def _node(along: SignalAxis) -> Any:
-    """Marks without places for a node over the signals, which the page fills in."""
+def node_figure(along: SignalAxis) -> Any:
+    """Marks of a node over the signals; the page sets their places."""
     figure = go.Figure(layout={"hovermode": "closest"})
     figure.update_xaxes(type=along.kind, title=along.title, zeroline=False)
     for level, opacity in zip(FAN, (0.22, 0.4), strict=True):
@@ -315,7 +315,7 @@ def _node(along: SignalAxis) -> Any:
     looks = {
         "predicted": {"mode": "lines", "line": {"width": 1.5, "color": GREY}},
         "observed": {"mode": "lines+markers", "line": {"width": 1, "color": BLUE}, "marker": {"size": 5}},
-        "filled in, with its 90% interval": {
+        "imputed, with its 90% interval": {
             "mode": "markers",
             "marker": {"size": 8, "symbol": "square", "color": ORANGE},
             "error_y": {"type": "data", "color": ORANGE, "thickness": 1, "width": 2},
@@ -327,12 +327,12 @@ def _node(along: SignalAxis) -> Any:
 
 
 def hover_text(name: str) -> str:
-    """A name as plotly shows it, which reads a little markup in texts."""
+    """A name with the markup escaped that plotly reads in texts."""
     return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
 
 
-def _map(graph: Graph, places: NodePlaces, aspect: float) -> Any:
-    """Edges, and marks without places for nodes observed, not observed and chosen, which the page fills in."""
+def map_figure(graph: Graph, places: NodePlaces, aspect: float) -> Any:
+    """Edges, and marks of observed, missing and chosen nodes; the page sets their places."""
     n_drawn = places.nodes.size
     weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
     starts, ends, _ = heaviest_edges(weights, MAX_EDGES)
@@ -369,11 +369,11 @@ def _mark_size(n_nodes: int) -> float:
     return float(np.clip(420 / np.sqrt(n_nodes), 3, 14))
 
 
-def _markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
+def node_markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
     """Size and colours of the nodes, by the field that is shown."""
-    values = _colour_range(np.concatenate([fields["observed"].ravel(), fields["mean"].ravel()]))
-    largest = _colour_range(np.abs(fields["observed"] - fields["mean"]))[1]
-    ranges = {"observed": values, "mean": values, "std": _colour_range(fields["std"]), "residual": (-largest, largest)}
+    values = colour_range(np.concatenate([fields["observed"].ravel(), fields["mean"].ravel()]))
+    largest = colour_range(np.abs(fields["observed"] - fields["mean"]))[1]
+    ranges = {"observed": values, "mean": values, "std": colour_range(fields["std"]), "residual": (-largest, largest)}
     bar = {"orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 12, "len": 0.9, "nticks": 6}
     found = {}
     for field, (low, high) in ranges.items():
@@ -391,15 +391,15 @@ def _markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
     return found
 
 
-def _colour_range(values: Array) -> tuple[float, float]:
-    """Ends of the colours: the tails beyond them have the colour of the end."""
+def colour_range(values: Array) -> tuple[float, float]:
+    """Ends of the colour scale; tails beyond them have the colours of the ends."""
     known = values[np.isfinite(values)]
     low, high = np.quantile(known, [COLOUR_TAIL, 1 - COLOUR_TAIL]).tolist() if known.size else (0.0, 1.0)
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def filter_figure(bands: FilterBands) -> Any:
-    """Filters with their bands, each kind of unit on an axis of its own, above the shares of the spectrum."""
+    """Filters with their bands, one axis per unit, above shares of the eigenvalues and of the energy."""
     has_carry = any(one.which == "carry" for one in bands.filters)
     heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]
     n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
@@ -435,8 +435,8 @@ def filter_figure(bands: FilterBands) -> Any:
     return figure.update_layout(bargap=0, hovermode="x")
 
 
-def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
-    """Observed values against their predictions, at most `MAX_POINTS` of them, chosen at random."""
+def scatter_figure(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
+    """Observed values against predictions, at most `MAX_POINTS` chosen at random."""
     rows, columns = np.nonzero(np.isfinite(predictions.observed[:, nodes]))
     if rows.size > MAX_POINTS:
         kept = np.sort(np.random.default_rng(0).choice(rows.size, MAX_POINTS, replace=False))
@@ -466,7 +466,8 @@ def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np
     return figure.add_scatter(x=ends, y=ends, **(CALIBRATED | {"name": "observed = predicted"}))
 
 
-def _coverage(found: Calibration) -> Any:
+def coverage_figure(found: Calibration) -> Any:
+    """Coverage of intervals by their probability, with the band of calibrated predictions."""
     figure = go.Figure(_band(LEVELS, found.low, found.high, name="90% of calibrated"))
     figure.add_scatter(x=[0, 1], y=[0, 1], **CALIBRATED)
     look = {"mode": "lines", "line": {"color": BLUE, "width": 2.5}}
@@ -476,7 +477,8 @@ def _coverage(found: Calibration) -> Any:
     return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
 
 
-def _histogram(found: Calibration) -> Any:
+def histogram_figure(found: Calibration) -> Any:
+    """Histogram of PIT values, with the band of calibrated predictions."""
     low, high = (np.full(2, end) for end in found.density_band)
     figure = go.Figure()
     figure.add_bar(

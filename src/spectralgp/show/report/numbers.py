@@ -1,4 +1,4 @@
-"""What a report tells, in numbers: gathered from a fitted model."""
+"""Numbers of a report, gathered from a fitted model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from spectralgp.learning.time_order import TimeOrder
 
 Source = Literal["left out", "held out", "fitted", "forecast"]
-"""Each training signal from all others; new signals; the fit to the training signals; rows after the last one."""
+"""Leave-one-out of training signals; new signals; the fit to the training signals; rows after the last one."""
 
 Which = Literal["signal", "residual", "carry"]
+Pair = tuple[Array, Array]
 
 N_GRID_POINTS = 200  # at which filters are drawn
 N_SPECTRUM_BINS = 30
@@ -37,7 +38,7 @@ MOST_CORRELATED = 1_000  # nodes between all of which correlations are found
 
 
 def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
-    """One standard deviation to either side; not below zero for a filter that is nowhere negative."""
+    """Ends of a band of one standard deviation to either side; at least zero for a filter that is nowhere negative."""
     low = mean - std
     return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
 
@@ -53,15 +54,15 @@ class LearntFilter:
 
     which: Which
     mean: Array
-    std: Array | None  # None where the model holds no signals that would tell it
+    std: Array | None  # None for a model without signals
     shape: FilterShape
 
 
 @dataclass(frozen=True, eq=False)
 class FilterBands:
-    """Filters over the spectrum, and in bins of it the shares of the eigenvalues and of the energy of the data.
+    """Filters over the spectrum, and shares of the eigenvalues and of the energy of the data in bins of it.
 
-    Signals are centred and scaled; white ones have the same shares of both. Kernels off the spectrum have no filters.
+    Signals are centred and scaled; white noise has the same shares of both. Kernels off the spectrum have no filters.
     """
 
     laplacian: str
@@ -70,20 +71,6 @@ class FilterBands:
     edges: Array
     eigenvalue_shares: Array
     energy_shares: Array
-
-
-@dataclass(frozen=True, eq=False)
-class ImputedValues:
-    """What fills holes, as it would be observed: NaN where there is none."""
-
-    mean: Array  # (n_signals, n_nodes)
-    std: Array
-
-    @classmethod
-    def of(cls, observed: Array, mean: Array, variance: Array) -> ImputedValues:
-        """Of means and variances of all values, those that were not observed."""
-        holes = np.isnan(observed)
-        return cls(np.where(holes, mean, np.nan), np.where(holes, np.sqrt(variance), np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,101 +85,91 @@ class Predictions:
     observed: Array  # NaN where nothing was observed
     mean: Array
     std: Array
-    log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
+    log_density: Array | None  # of each signal, in nats; None for predictions of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
-    filled: ImputedValues | None = (
-        None  # what was not observed, given the rest of its signal too; None where it is not known
-    )
-    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
+    imputed: Pair | None = None  # means and deviations of missing values given all others, NaN at observed values
+    pit: Array | None = None  # probability integral transforms, if they do not follow from means and deviations
     first: int = 0  # signal that is shown at first
 
     @property
     def transformed(self) -> Array:
-        """Probability integral transforms: what intervals, in sentences, tables and figures, are told by."""
+        """Probability integral transforms, from which all coverages of intervals follow."""
         return scores.pit(self.observed, self.mean, self.std) if self.pit is None else self.pit
+
+    @property
+    def spread(self) -> float:
+        """Root mean square standard deviation of predictions of observed values."""
+        return float(np.sqrt(np.mean(np.square(self.std[np.isfinite(self.observed)]))))
+
+    @property
+    def node_errors(self) -> Array:
+        """Root mean square error of each node; NaN without observed values."""
+        return np.sqrt(observed_mean(np.square(self.observed - self.mean), 0))
+
+    @property
+    def node_biases(self) -> Array:
+        """Mean of observed less predicted values of each node; NaN without observed values."""
+        return observed_mean(self.observed - self.mean, 0)
 
 
 @dataclass(frozen=True)
 class VarianceShares:
-    """Where the variance of the signals comes from, as shares."""
+    """Shares of the variance of the signals."""
 
-    # by the account of the model of the largest weight, adding up to one
+    # according to the model of the largest weight, adding up to one
     inputs: float
     neighbours: float
     carry: float
     noise: float
-    # of the squared distance to the nodes' means; None where nothing varies, or there is no closed form
+    # explained, of the squared distance to the nodes' means; None if nothing varies or there is no closed form
     predicted: float | None
-    with_neighbours: float | None  # each value predicted from all others, those of its own signal too
-    of: str = ""  # what that model sees in place of the signals, if not those
-
-
-@dataclass(frozen=True, eq=False)
-class PredictionScores:
-    """How good the predictions are, over all observed values, and by node."""
-
-    n_values: int
-    error: float  # root mean square
-    spread: float  # root mean square predicted standard deviation
-    crps: float
-    log_density: float  # mean over the values, in nats
-    bias: Share  # mean of observed less predicted values, zero if there is none
-    node_errors: Array  # root mean square of each node; NaN where nothing was observed
-    node_biases: Array
+    with_neighbours: float | None  # each value predicted from all others, those of its own signal included
+    of: str = ""  # transformed signals of that model, in words
 
 
 @dataclass(frozen=True)
 class SignalCounts:
-    """How many training signals there are, and what is missing from them."""
+    """Numbers of training signals, and of missing and repeated ones."""
 
     signals: int
-    repeated: int = 0  # training signals that repeat another one, inputs and all; none without inputs
-    empty: int = 0  # signals without any value, which were left out
+    repeated: int = 0  # training signals with the inputs and values of another one; none without inputs
+    empty: int = 0  # signals without any value, which are left out
     missing: int = 0  # values of the training signals
-    unseen: int = 0  # nodes that were never observed
-
-
-@dataclass(frozen=True, eq=False)
-class ModelSummary:
-    """A model of the mixture, or the one model; its fit is in the units of the data."""
-
-    name: str
-    weight: float
-    fit: Fit
+    unseen: int = 0  # nodes without any observed value
 
 
 @dataclass(frozen=True, eq=False)
 class SignalReport:
-    """Everything that a report of signals tells; models come with the heaviest, those compared with the best first."""
+    """Numbers of a report of signals."""
 
     graph: Graph
     names: tuple[str, ...]
     counts: SignalCounts
     bands: FilterBands
     predictions: Predictions
-    scores: PredictionScores
+    errors: PredictionErrors  # by value
+    bias: Share  # mean of observed less predicted values
     calibration: Calibration
     variance: VarianceShares
-    members: tuple[ModelSummary, ...]
-    tried: tuple[ComparedModel, ...]
+    members: tuple[tuple[str, float, Fit], ...]  # names, weights and fits in the units of the data, heaviest first
+    tried: tuple[ComparedModel, ...]  # best first
     stand_ins: int  # draws of the hyperparameters that the best values replace
     has_inputs: bool
-    inputs: tuple[str, ...]  # what predictions are made from, in words
-    note: str  # what was done about the signals that were given
-    correlations: tuple[float, float] | None  # of what is not noise at joined nodes, and at any two: medians
-    order: str  # that rows are in the order of time, in words
-    forecasts: tuple[PredictionErrors, ...]  # of signals: ours first, then the baselines; none where ours is the fit
-    fillings: tuple[PredictionErrors, ...]  # of hidden entries, where signals have holes
+    inputs: tuple[str, ...]  # of predictions, in words
+    note: str  # treatment of the given signals, in words
+    correlations: tuple[float, float] | None  # medians, without noise, over edges and over all pairs of nodes
+    order: str  # time order of the rows, in words
+    forecasts: tuple[PredictionErrors, ...]  # of signals: our model first, then baselines; none of the fit itself
+    imputations: tuple[PredictionErrors, ...]  # of hidden values, if values are missing: our model first
 
 
 OURS = "learnt model"
 Without = Callable[[Mask], Posterior | Mixture]
-Pair = tuple[Array, Array]  # inputs as features, and signals
 
 
 @dataclass(frozen=True, eq=False)
 class NewSignals:
-    """Signals that the model has not seen, in the graph's order of the nodes, and what it predicts of them."""
+    """Signals that the model was not fitted to, in the graph's order of the nodes, and their predictions."""
 
     labels: Sequence[str]
     inputs: Any  # in the form that kernels take
@@ -211,13 +188,15 @@ def gather(
     without: Without | None = None,
     note: str = "",
 ) -> SignalReport:
-    """Everything a report tells of a fitted estimator; `names` are those of the nodes, in the graph's order.
+    """Gather the numbers of a report on a fitted estimator; `names` are those of the nodes, in the graph's order.
 
     `labels` are those of the training signals; `n_empty` more had no value at all. Without signals that are `held_out`
-    each training signal is predicted from all others. `columns` of the inputs have a value for each
-    node, if any do: where it is that of the signal before, "no change" is a baseline. `without` conditions the model on
-    all but some entries of the training signals; if not given, no fillings of these are judged.
+    each training signal is predicted from all others. `columns` are those of the inputs with a value for each node, if
+    any: if it is that of the signal before, "no change" is a baseline. `without` conditions the model on all but some
+    entries of the training signals; unless given, imputations of these are not scored.
     """
+    from spectralgp.learning.baselines import PredictionErrors
+
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
     plain = next((part for _, part in model.posterior_.parts if part.transformation is None), heaviest)
@@ -235,31 +214,32 @@ def gather(
     found_forecasts = _forecasts(seen, new, predictions, columns, learnt.order)
     is_lagged = any(one.name == "no change" for one in found_forecasts)
     fitted = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
-    members = (ModelSummary(one.described, weight, fit) for one, weight, fit in fitted)
+    members = ((one.described, weight, fit) for one, weight, fit in fitted)
     return SignalReport(
         graph=graph,
         names=tuple(names),
-        counts=_counts(heaviest.inputs, training, n_empty),
+        counts=counts_of(heaviest.inputs, training, n_empty),
         bands=_bands(model, heaviest),
         predictions=predictions,
-        scores=_scores(predictions.observed, predictions.mean, predictions.std),
+        errors=PredictionErrors.of(OURS, predictions.observed, predictions.mean, predictions.std),
+        bias=share_of(predictions.observed - predictions.mean, 0.0),
         calibration=calibration_of(predictions.transformed),
         variance=_variance(model.posterior_, heaviest, predictions),
-        members=tuple(sorted(members, key=lambda one: -one.weight)),
+        members=tuple(sorted(members, key=lambda one: -one[1])),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=learnt.n_stand_ins,
         has_inputs=not heaviest.prior.input_kernel.is_identity,
-        inputs=_inputs_in_words(model, heaviest, columns, is_lagged),
+        inputs=inputs_in_words(model, heaviest, columns, is_lagged),
         note=note,
-        correlations=_correlations(graph, heaviest),
+        correlations=node_correlations(graph, heaviest),
         order="" if learnt.order is None else learnt.order.described,
         forecasts=found_forecasts,
-        fillings=_fillings(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
+        imputations=_imputations(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
     )
 
 
 def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
-    """Training inputs, or new ones, as the features that a model sees; without columns where they are covariances."""
+    """Training inputs, or new ones, as features of a model; without columns if they are covariances."""
     if posterior.prior.input_kernel.form.is_pairwise:
         return np.empty((n_signals, 0))
     if new is not None and posterior.transformation is not None:
@@ -270,7 +250,7 @@ def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
 def _forecasts(
     seen: Pair, new: Pair | None, predictions: Predictions, columns: Indices | None, order: TimeOrder | None
 ) -> tuple[PredictionErrors, ...]:
-    """Ours and the baselines on the same signals; none where ours saw them, or where there is nothing to learn from."""
+    """Errors of our model and of baselines on the same signals; none of the fit itself, or of a single signal."""
     if predictions.log_density is None or len(seen[1]) < 2:
         return ()
     from spectralgp.learning.baselines import PredictionErrors, baselines_of, forecasts
@@ -280,28 +260,28 @@ def _forecasts(
     return (PredictionErrors.of(OURS, *compared), *forecasts(found, seen, new))
 
 
-def _fillings(
+def _imputations(
     graph: Graph, seen: Pair, new: Pair | None, held_out: NewSignals | None, without: Without | None
 ) -> tuple[PredictionErrors, ...]:
-    """Ours and others at hidden entries: of new signals or, where there are none, of the training signals.
+    """Errors of our model and of other imputers at hidden entries of new signals or, without any, training signals.
 
-    Hyperparameters stay those learnt from all training signals. None where nothing is missing.
+    Hyperparameters stay those learnt from all training signals. Empty if nothing is missing.
     """
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
     if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()
     from spectralgp.learning.baselines import fillings
 
-    judged = slice(0 if new is None else len(seen[1]), None)
+    scored = slice(0 if new is None else len(seen[1]), None)
 
-    def fill(out: Mask) -> Pair:
+    def impute(hidden: Mask) -> Pair:
         if held_out is not None:
-            filled = held_out.at.given(np.where(out, np.nan, table)[judged])
+            imputed = held_out.at.given(np.where(hidden, np.nan, table)[scored])
         else:
-            filled = cast(Without, without)(out).filled(np.arange(len(table)))
-        return filled.values, np.sqrt(filled.values_variance())
+            imputed = cast(Without, without)(hidden).filled(np.arange(len(table)))
+        return imputed.values, np.sqrt(imputed.values_variance())
 
-    return tuple(fillings(OURS, fill, graph, inputs, table, judged))
+    return tuple(fillings(OURS, impute, graph, inputs, table, scored))
 
 
 def _host_array(array: Any) -> Array:
@@ -309,13 +289,13 @@ def _host_array(array: Any) -> Array:
 
 
 def _carries(posterior: Posterior) -> bool:
-    """Whether values of the inputs carry over, whatever else is learnt of them."""
+    """Return whether the model has an autoregressive term."""
     by_changes = posterior.transformation is not None and posterior.transformation.carried != 0
     return posterior.prior.carry is not None or by_changes
 
 
-def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, is_lagged: bool) -> tuple[str, ...]:
-    """What predictions are made from: few inputs by name."""
+def inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, is_lagged: bool) -> tuple[str, ...]:
+    """Inputs of the predictions; a few by name, more by their number."""
     kernel = heaviest.prior.input_kernel
     if kernel.form.is_pairwise:
         return ("the covariances between signals that were given",)
@@ -330,8 +310,8 @@ def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, i
     return tuple(own)
 
 
-def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | None:
-    """Medians of the correlations of what is not noise, over edges and over pairs; None where that is much work."""
+def node_correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | None:
+    """Median correlations of noise-free values over edges and over all pairs of nodes; None on a large graph."""
     basis = heaviest.prior.graph_basis
     if not basis.has_eigenvectors or graph.n_nodes > MOST_CORRELATED or not graph.n_edges:
         return None
@@ -348,19 +328,19 @@ def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | No
 
 
 def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, training: Array) -> Predictions:
-    """New signals before the model has seen them; what fills their holes is found for all at once, as in `impute`."""
+    """Predictions of new signals; their missing values are imputed given all of them at once, as in `impute`."""
     observed, at = new.observed, new.at
     densities = at.log_density(graph.as_native(observed), joint=False)
     mean, std, density = (_host_array(one) for one in (at.mean, at.std(include_noise=True), densities))
-    filled = _filled(heaviest, observed, lambda: at.given(observed))
+    imputed = _imputed(heaviest, observed, lambda: at.given(observed))
     pit, labels = at.transforms(observed, np.random.default_rng(0)), tuple(new.labels)
-    return Predictions("held out", labels, observed, mean, std, density, observed_mean(training, 0), filled, pit)
+    return Predictions("held out", labels, observed, mean, std, density, observed_mean(training, 0), imputed, pit)
 
 
 def _training_predictions(
     posterior: Posterior | Mixture, heaviest: Posterior, training: Array, labels: tuple[str, ...]
 ) -> Predictions:
-    """Each training signal from all others; from all of them where that has no closed form."""
+    """Leave-one-out predictions of training signals, or those of the fit if leave-one-out has no closed form."""
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.form.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
@@ -371,21 +351,26 @@ def _training_predictions(
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
-    filled = _filled(heaviest, training, lambda: posterior.filled(np.arange(len(training))))
-    return Predictions("left out", labels, training, mean, std, density, baseline, filled, left.transforms)
+    imputed = _imputed(heaviest, training, lambda: posterior.filled(np.arange(len(training))))
+    return Predictions("left out", labels, training, mean, std, density, baseline, imputed, left.transforms)
 
 
-def _filled(
-    heaviest: Posterior, observed: Array, given_all: Callable[[], PredictiveDistribution]
-) -> ImputedValues | None:
-    """What fills holes, by the law of signals given all that was observed; None without holes, or on a large graph."""
+def _imputed(heaviest: Posterior, observed: Array, given_all: Callable[[], PredictiveDistribution]) -> Pair | None:
+    """Imputed values given all observed ones; None on a large graph, or if nothing is missing."""
     if not np.isnan(observed).any() or not heaviest.basis.has_eigenvectors:
         return None
     found = given_all()
-    return ImputedValues.of(observed, found.values, found.values_variance())
+    return imputed_only(observed, found.values, found.values_variance())
 
 
-def _counts(inputs: Array, training: Array, n_empty: int) -> SignalCounts:
+def imputed_only(observed: Array, mean: Array, variance: Array) -> Pair:
+    """Means and standard deviations of missing values, NaN at observed ones."""
+    is_missing = np.isnan(observed)
+    return np.where(is_missing, mean, np.nan), np.where(is_missing, np.sqrt(variance), np.nan)
+
+
+def counts_of(inputs: Array, training: Array, n_empty: int) -> SignalCounts:
+    """Counts of training signals and of their missing values."""
     distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
     return SignalCounts(
@@ -419,33 +404,19 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
-        energy = _shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
+        energy = bin_shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
-    return FilterBands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
+    return FilterBands(laplacian, grid, tuple(filters), edges, bin_shares(bins, spectrum.multiplicities), energy)
 
 
-def _shares(bins: NDArray[np.intp], weights: Array) -> Array:
-    """Shares of the bins in a sum; the weights of a quadrature may be negative one by one."""
+def bin_shares(bins: NDArray[np.intp], weights: Array) -> Array:
+    """Shares of bins in a sum; single weights of a quadrature may be negative."""
     amounts = np.maximum(np.bincount(bins, weights, N_SPECTRUM_BINS), 0.0)
     return amounts / (float(amounts.sum()) or 1.0)
 
 
-def _scores(observed: Array, mean: Array, std: Array) -> PredictionScores:
-    known = np.isfinite(observed)
-    return PredictionScores(
-        n_values=int(known.sum()),
-        error=scores.root_mean_square_error(observed, mean),
-        spread=float(np.sqrt(np.mean(np.square(std[known])))),
-        crps=float(np.nanmean(scores.crps(observed, mean, std))),
-        log_density=scores.mean_log_density(observed, mean, std),
-        bias=share_of(observed - mean, 0.0),
-        node_errors=np.sqrt(observed_mean(np.square(observed - mean), 0)),
-        node_biases=observed_mean(observed - mean, 0),
-    )
-
-
 def _powers(heaviest: Posterior) -> tuple[Array, Array]:
-    """By frequency: the power of what inputs explain, and of what neighbours share beside it."""
+    """Power explained by inputs and power of the shared residual, by frequency."""
     prior = heaviest.prior
     factor = heaviest.input_variance if heaviest.inputs.shape[0] else 1.0
     return factor * prior.power, prior.graph_kernel.residual_power(prior.graph_basis.eigenvalues)
@@ -461,15 +432,15 @@ def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: 
     parts = np.array([*of_powers, carry, prior.noise_variance])
     with_neighbours = None
     if predictions.source == "left out" and basis.has_eigenvectors:
-        with_neighbours = _explained(predictions, np.asarray(leave_one_out(posterior, "entry").mean))
+        with_neighbours = explained_share(predictions, np.asarray(leave_one_out(posterior, "entry").mean))
     from_inputs, neighbours, carried, noise = (parts / parts.sum()).tolist()
-    predicted = _explained(predictions, predictions.mean)
+    predicted = explained_share(predictions, predictions.mean)
     of = "" if heaviest.transformation is None else heaviest.transformation.described
     return VarianceShares(from_inputs, neighbours, carried, noise, predicted, with_neighbours, of)
 
 
-def _explained(predictions: Predictions, mean: Array) -> float | None:
-    """Share of the squared distance to the nodes' means that predictions take away; None where there is none."""
+def explained_share(predictions: Predictions, mean: Array) -> float | None:
+    """Share of the squared distance to the nodes' means that predictions explain; None if that distance is zero."""
     baseline, observed = predictions.baseline, predictions.observed
     known = np.isfinite(observed) & np.isfinite(baseline)
     total = float(np.sum(np.square((observed - baseline)[known])))

@@ -6,7 +6,7 @@
   const report = JSON.parse(one("report-data").textContent);
   const { figures, templates, names, texts, labels, markers, arrays, along, order, widths } = report;
   const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-  const { x, y, filledMean, filledStd, ...fields } = Object.fromEntries(Object.entries(arrays).map(([name, text]) => [name, floats(text)]));
+  const { x, y, imputedMean, imputedStd, ...fields } = Object.fromEntries(Object.entries(arrays).map(([name, text]) => [name, floats(text)]));
   const number = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(4))) : "not observed");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   // these buttons and no others: the library's own set has one that sends the picture's data to a server
@@ -20,8 +20,8 @@
   const MAX_OPTIONS = 1000;
   const nodes = names.map((_, node) => node);
   const state = { signal: report.start.signal, node: null };
-  // what fills holes, by signal and node
-  const filled = new Map(report.filled.map((place, number) => [place, [filledMean[number], filledStd[number]]]));
+  // imputed values by signal and node
+  const imputed = new Map(report.imputed.map((place, number) => [place, [imputedMean[number], imputedStd[number]]]));
 
   const hasWebGL = Boolean(document.createElement("canvas").getContext("webgl"));
   if (!hasWebGL) figures["map-plot"].data.forEach((trace) => { trace.type = "scatter"; });
@@ -61,8 +61,8 @@
     name.textContent = names[node];
     const said = [Number.isFinite(observed) ? `observed ${number(observed)}` : "not observed"];
     if (Number.isFinite(mean)) said.push(`predicted ${number(mean)} ± ${number(std)}`);
-    const filling = filled.get(state.signal * names.length + node);
-    if (filling) said.push(`filled in ${number(filling[0])} ± ${number(filling[1])}`);
+    const found = imputed.get(state.signal * names.length + node);
+    if (found) said.push(`imputed ${number(found[0])} ± ${number(found[1])}`);
     if (Number.isFinite(residual)) said.push(`residual ${number(residual)}`);
     one("readout").replaceChildren(name, `: ${said.join(", ")} (${labels[state.signal]})`);
   }
@@ -81,9 +81,9 @@
       const trace = figures["node-plot"].data[number];
       return { ...trace, x: [...there, ...there.toReversed()], y: [...ends(1), ...ends(-1).toReversed()] };
     });
-    const fillings = order.map((signal) => filled.get(signal * names.length + node));
-    const isFilled = order.map((_, place) => place).filter((place) => fillings[place]);
-    const array = isFilled.map((place) => widths[0] * fillings[place][1]);
+    const values = order.map((signal) => imputed.get(signal * names.length + node));
+    const isImputed = order.map((_, place) => place).filter((place) => values[place]);
+    const array = isImputed.map((place) => widths[0] * values[place][1]);
     figures["node-plot"].layout.yaxis = { ...figures["node-plot"].layout.yaxis, title: { text: texts[node] } };
     return draw("node-plot", [
       ...bands,
@@ -91,11 +91,11 @@
       { ...seen, x: places, y: observed, text },
       {
         ...holes,
-        x: isFilled.map((place) => places[place]),
-        y: isFilled.map((place) => fillings[place][0]),
-        text: isFilled.map((place) => text[place]),
+        x: isImputed.map((place) => places[place]),
+        y: isImputed.map((place) => values[place][0]),
+        text: isImputed.map((place) => text[place]),
         error_y: { ...holes.error_y, array },
-        visible: isFilled.length > 0,
+        visible: isImputed.length > 0,
       },
     ]);
   }

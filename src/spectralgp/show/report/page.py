@@ -1,4 +1,4 @@
-"""The page of a report: HTML with its styles, script and numbers inside."""
+"""Page of a report: HTML with styles, script and numbers inside."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
     environment = _environment(require("jinja2", "report", "to write a report"))
     template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
     places = figures.places_of(numbers.graph)
-    told = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
+    given = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
     modules = {"figures": figures, "series": series, "words": words}
-    return str(template.render(data=figures.figure_data(numbers, places, aspect), **told, **modules))
+    return str(template.render(data=figures.figure_data(numbers, places, aspect), **given, **modules))
 
 
 @cache
 def _environment(jinja: Any) -> Any:
-    """Templates, which are compiled once."""
+    """Environment of the templates, which are compiled once."""
     environment = jinja.Environment(
         loader=jinja.PackageLoader("spectralgp.show.report", ""),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The report of a series: how good forecasts are by horizon, and what they are; in numbers and in words."""
+"""Report of a time series: forecasts and their accuracy by horizon, in numbers and in sentences."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from spectralgp.graphs import Graph
 from spectralgp.scores import JUDGED_LEVELS
 from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.series.model import SeriesModel
-from spectralgp.show.report.numbers import ImputedValues, Predictions
+from spectralgp.show.report.numbers import Pair, Predictions
 from spectralgp.show.report.words import capitalised, count, listing, percent, worst_nodes
 
-WIDEST = 1_000.0  # factor between what was learnt and the end of its band: beyond it nothing is known
+WIDEST = 1_000.0  # ratio of the end of a band to the learnt value, at most
 RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
-JUDGED = {
-    "by models of the first three fifths": "Forecasts are judged on the last two fifths of the rows, by models of the "
+VALIDATION = {
+    "by models of the first three fifths": "Forecasts are scored on the last two fifths of the rows, by models of the "
     "first three fifths.",
-    "rows after those seen": "Forecasts are judged on the rows given that the model has not seen.",
-    "rows that the model has seen": "Forecasts are judged on rows that the model has seen: errors are too small, and "
-    "coverage is no evidence.",
+    "rows after those seen": "Forecasts are scored on given rows that the model was not fitted to.",
+    "rows that the model has seen": "Forecasts are scored on rows of the fit: errors are too small, and coverage is no "
+    "evidence.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class ComponentCurve:
-    """A component of the series by frequency of the graph: how long patterns last, or their power."""
+    """Time scale or power of a component of the series by frequency of the graph."""
 
     name: str
     frequencies: Array
@@ -41,7 +41,7 @@ class ComponentCurve:
 def learnt_curves(
     model: Any, which: Literal["rate", "power"], frequencies: Array | None = None
 ) -> tuple[ComponentCurve, ...]:
-    """Of each component of a fitted forecaster the time scale in steps, one over the rate, or the power."""
+    """Time scale in steps, one over the rate, or power of each component of a fitted forecaster."""
     points, found, deviations = model.response(frequencies, return_std=True, which=which)
     values = 1 / found if which == "rate" else found
     reach = np.exp(np.minimum(2 * deviations / found, np.log(WIDEST)))  # two deviations of the logarithm
@@ -51,32 +51,32 @@ def learnt_curves(
 
 @dataclass(frozen=True, eq=False)
 class SeriesReport:
-    """Everything that a report of a series tells; nodes are in the graph's order."""
+    """Numbers of a report of a series; nodes are in the graph's order."""
 
     graph: Graph
     names: tuple[str, ...]
-    predictions: Predictions  # rows before the forecast, of which nothing is predicted, and those of the forecast
+    predictions: Predictions  # observed rows, without predictions, and rows of the forecast
     model: SeriesModel
     backtest: Backtest | None
-    times: tuple[ComponentCurve, ...]  # in steps; none where every node is on its own
+    times: tuple[ComponentCurve, ...]  # in steps; empty for independent nodes
     powers: tuple[ComponentCurve, ...]
 
 
 def forecast_predictions(
-    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, filled: ImputedValues | None
+    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, imputed: Pair | None
 ) -> Predictions:
-    """Rows that were observed, and after them those of a forecast with what came of it, NaN where that is not known."""
+    """Observed rows, then rows of a forecast with later values, NaN if unknown."""
     nothing = np.full(past.shape, np.nan)
     observed = np.concatenate([past, later])
     means, deviations = (np.concatenate([nothing, one]) for one in (mean, std))
-    if filled is not None:
+    if imputed is not None:
         rest = np.full(mean.shape, np.nan)
-        filled = ImputedValues(np.concatenate([filled.mean, rest]), np.concatenate([filled.std, rest]))
-    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled, first=len(past))
+        imputed = np.concatenate([imputed[0], rest]), np.concatenate([imputed[1], rest])
+    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, imputed, first=len(past))
 
 
 def series_overview(numbers: SeriesReport) -> str:
-    """How much there is, in one sentence."""
+    """Numbers of rows, nodes, edges and steps in one sentence."""
     graph, model, last = numbers.graph, numbers.model, numbers.predictions.labels[-1]
     n_steps = len(numbers.predictions.labels) - numbers.predictions.first
     sizes = f"{count(model.n_steps, 'row')} of {count(graph.n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
@@ -84,13 +84,13 @@ def series_overview(numbers: SeriesReport) -> str:
 
 
 def forecast_accuracy_words(numbers: SeriesReport) -> list[str]:
-    """What is forecast and how well."""
+    """Accuracy of the forecasts by horizon."""
     found = numbers.backtest
     n_nodes = numbers.graph.n_nodes
     said = [f"The model forecasts {count(n_nodes, 'node')} from {'its' if n_nodes == 1 else 'their'} past."]
     if found is None:
-        return [*said, "There were too few rows to tell how good forecasts are."]
-    said.append(JUDGED.get(found.how, f"Forecasts are judged on {found.how}."))
+        return [*said, "There are too few rows to score forecasts."]
+    said.append(VALIDATION.get(found.how, f"Forecasts are scored on {found.how}."))
     rivals = {name: RIVALS.get(name, name) for name in found.rmse if name != "model"}
     for place, horizon in enumerate(found.horizons.tolist()):
         others = [f"{name if place else known} by {found.rmse[name][place]:.3g}" for name, known in rivals.items()]
@@ -116,14 +116,14 @@ def forecast_accuracy_words(numbers: SeriesReport) -> list[str]:
 
 
 def shares_inside(found: Backtest) -> dict[float, Array]:
-    """Shares of values inside intervals by horizon, of each probability; backtests in old files have those of 90%."""
+    """Shares of values inside intervals by probability and horizon; backtests in old files have those of 90%."""
     if found.coverages is None:
         return {0.9: found.coverage}
     return dict(zip(JUDGED_LEVELS, found.coverages, strict=True))
 
 
 def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
-    """Scores by horizon as a table: its heads, and its rows."""
+    """Headings and rows of a table of scores by horizon."""
     rivals, shares = [name for name in found.rmse if name != "model"], shares_inside(found)
     heads = ["steps ahead", "forecasts"]
     for score in ("error", "CRPS"):
@@ -137,12 +137,12 @@ def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
 
 
 def _steps(number: float) -> str:
-    """Two digits, and no powers of ten."""
+    """A number with two digits, without powers of ten."""
     return f"{float(f'{number:.2g}'):,g}"
 
 
 def forecast_cautions(numbers: SeriesReport) -> list[str]:
-    """What a reader should know before trusting the forecasts."""
+    """Reasons for caution about the forecasts; empty if nothing stands out."""
     notes = [capitalised(f"{note}.") for note in numbers.model.notes]
     found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
     fits = [(one.name, one.fit) for one in numbers.model.stack.members if one.fit is not None]
@@ -150,26 +150,26 @@ def forecast_cautions(numbers: SeriesReport) -> list[str]:
     return [*notes, *found, *failed]
 
 
-def component_words(numbers: SeriesReport) -> list[str]:
-    """How much the graph has to do with the forecasts, and how long patterns last."""
+def time_scale_words(numbers: SeriesReport) -> list[str]:
+    """Weight of models on the graph, and time scales of the components."""
     stack, said = numbers.model.stack, []
     members = zip(stack.weights, stack.members, strict=True)
     on_graph = float(sum(weight for weight, one in members if one.fit is not None))
     if on_graph > 0:
-        alone = f"; {percent(1 - on_graph)} go to nodes on their own" if on_graph < 1 else ""
+        alone = f"; {percent(1 - on_graph)} go to independent nodes" if on_graph < 1 else ""
         said.append(
-            f"{percent(on_graph)} of the weight in forecasts go to models in which neighbours have a say{alone}."
+            f"{percent(on_graph)} of the weight of forecasts go to models in which neighbours inform each other{alone}."
         )
     else:
-        said.append("Every node is forecast on its own: models of the graph did not forecast later rows better.")
+        said.append("Nodes are forecast independently: models on the graph did not forecast later rows better.")
     for one in numbers.times if on_graph > 0 else ():
         smooth, rough = float(one.values[0]), float(one.values[-1])
         if max(smooth, rough) > 1.05 * min(smooth, rough):
-            common = f"what all neighbours have in common lasts some {_steps(smooth)} steps"
-            said.append(f"{one.name}: {common}, what sets neighbours apart {_steps(rough)}.")
+            common = f"patterns common to neighbours last about {_steps(smooth)} steps"
+            said.append(f"{one.name}: {common}, differences between neighbours about {_steps(rough)}.")
         else:
-            said.append(f"{one.name}: patterns last some {_steps(smooth)} steps, smooth or rough.")
+            said.append(f"{one.name}: patterns last about {_steps(smooth)} steps, smooth or rough.")
     if stack.drift_horizons:
         steps = listing([str(horizon) for horizon in stack.drift_horizons])
-        said.append(f"The last rows of all nodes say more of what comes, {steps} steps ahead.")
+        said.append(f"The last rows of all nodes improve forecasts {steps} steps ahead.")
     return said

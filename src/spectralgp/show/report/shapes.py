@@ -1,4 +1,4 @@
-"""What kind of filter one is: low-pass, high-pass, band-pass, band-stop, of several humps, or flat."""
+"""Kinds of filters: low-pass, high-pass, band-pass, band-stop, with several humps, or flat."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SMALLEST_HUMP = 0.1  # share of all power that lies above the valley beside a hu
 WEAK_SHARE = 0.5  # share of the power above its least value, below which a kind is a weak one
 TOLD_APART = 3.5  # deviations between powers at two frequencies that are taken to differ: some six nats of evidence
 
-# of a kind of filter: in general, and of the one through which inputs carry over
+# of a kind of filter: in general, and of the carry-over filter
 MEANINGS: dict[Kind, tuple[str, str]] = {
     "none": ("none", "none"),
-    "flat": ("flat: nodes are on their own", "patterns of every scale carry over alike"),
+    "flat": ("flat: nodes are unrelated", "patterns of every scale carry over alike"),
     "low-pass": ("low-pass: neighbours are alike", "smooth patterns carry over most"),
     "high-pass": ("high-pass: neighbours are opposed", "rough patterns carry over most"),
     "band-pass": ("band-pass: patterns of a middle scale stand out", "patterns of a middle scale carry over most"),
@@ -30,20 +30,23 @@ MEANINGS: dict[Kind, tuple[str, str]] = {
         "band-stop: smooth patterns and rough ones stand out, those between are weak",
         "smooth patterns and rough ones carry over most",
     ),
-    "several humps": ("of several humps: patterns of some scales stand out", "patterns of some scales carry over most"),
+    "several humps": (
+        "with several humps: patterns of some scales stand out",
+        "patterns of some scales carry over most",
+    ),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class SpectrumModes:
-    """Frequencies that stand for those of a graph: the lowest, the highest, and the mean of each bin between."""
+    """Representative frequencies of a graph: the lowest, the highest, and the mean of each bin between them."""
 
     points: Array  # ascending
     shares: Array  # of the graph's frequencies, adding up to one
 
     @classmethod
     def of(cls, spectrum: Spectrum) -> SpectrumModes:
-        """Those of a spectrum."""
+        """Representative frequencies of a spectrum."""
         values = np.clip(spectrum.eigenvalues, 0.0, spectrum.upper)
         counts = np.maximum(spectrum.multiplicities, 0.0)  # weights of a quadrature may be negative one by one
         low, high = float(values.min()), float(values.max())
@@ -58,19 +61,19 @@ class SpectrumModes:
 
 @dataclass(frozen=True, eq=False)
 class FilterShape:
-    """The kind of a filter, and its values at both ends of the spectrum and where it turns."""
+    """Kind of a filter, with its values at both ends of the spectrum and at its turning points."""
 
     kind: Kind
-    is_weak: bool  # little power is above its least; for a flat one, some is, but may be so by chance
+    is_weak: bool  # most power is at its least value; of a flat filter: differences may be chance
     turns: tuple[tuple[float, float], ...]  # frequency and value, ascending
 
     def meaning(self, carries: bool = False) -> str:
-        """What the kind says of signals, or of what carries over, such as "low-pass: neighbours are alike"."""
+        """Kind and its meaning for signals, or for the carry-over term, such as "low-pass: neighbours are alike"."""
         said = MEANINGS[self.kind][carries]
         if not self.is_weak:
             return said
         if self.kind == "flat" and not carries:
-            return said.replace("flat", "flat as far as the signals tell")
+            return "flat within its uncertainty: there is no evidence that nodes are related"
         return f"{said}, but little more than others" if carries else f"weakly {said}, a little"
 
     @property
@@ -84,13 +87,12 @@ class FilterShape:
 
 
 def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) -> FilterShape:
-    """The shape of a filter from its values at the frequencies of `modes`, and draws of these if there are any.
+    """Shape of a filter from its values at the frequencies of `modes`, and from draws of these, if any.
 
-    It is decided by shares of the power, the square of a filter, summed over the graph's frequencies. A filter is flat
-    if no two powers, over their sum, differ by more than `TOLD_APART` deviations of the draws: so it is never where the
-    evidence against a flat one is large. Otherwise turning points are left out, the smallest first, whose power on
-    either side is not told apart, or whose hump holds less than `SMALLEST_HUMP` of it; those that are left say the
-    kind.
+    The kind follows from shares of the power, the square of a filter, summed over the graph's frequencies. A filter is
+    flat if no two powers, over their sum, differ by more than `TOLD_APART` deviations of the draws, so never if the
+    evidence against a flat one is large. Otherwise turning points are left out, the smallest first, if the powers on
+    either side do not differ by as much or the hump holds less than `SMALLEST_HUMP` of it; the others give the kind.
     """
     if float(np.max(np.abs(values))) < ZERO_FILTER:
         return FilterShape("none", False, _turns(modes, values, []))
@@ -117,7 +119,7 @@ def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) ->
 
 
 def _relative(values: Array, shares: Array) -> Array:
-    """Power over its mean, which is one."""
+    """Power divided by its mean."""
     power = np.square(values)
     return np.asarray(power / (power @ shares)[..., None])
 
@@ -128,7 +130,7 @@ def _turns(modes: SpectrumModes, values: Array, extremes: list[int]) -> tuple[tu
 
 
 def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
-    """Turning points, ends among them, between which the power rises and falls by more than chance and a little."""
+    """Ends and turning points between which the power changes by more than chance and a small amount."""
     slopes = np.sign(np.diff(power))
     moving = np.flatnonzero(slopes)
     turning = [int(after) for before, after in pairwise(moving) if slopes[before] != slopes[after]]
@@ -156,7 +158,7 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
 
 
 def _is_real(extremes: list[int], step: int, power: Array, shares: Array, distances: Array | None) -> bool:
-    """Whether a step between two turning points is more than chance, and its hump more than a little power."""
+    """Return whether a step between turning points exceeds chance, and its hump a small amount of power."""
     ends = extremes[step], extremes[step + 1]
     if distances is not None and distances[ends] < TOLD_APART:
         return False

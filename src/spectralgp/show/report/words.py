@@ -1,4 +1,4 @@
-"""A report's numbers in words: what kind of filter was learnt, what explains how much, and what to watch out for."""
+"""Sentences of a report of signals: accuracy, filters, shares of the variance, and cautions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spectralgp.show.report.numbers import FilterBands, SignalReport, Source, Va
 if TYPE_CHECKING:
     from spectralgp.learning.baselines import PredictionErrors
 
-# thresholds beyond which something is said
+# thresholds beyond which there is a sentence
 FEW_SIGNALS = 10
 COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
 BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
@@ -22,21 +22,21 @@ MUCH_NOISE = 0.9  # share of the variance
 N_NAMED = 3  # nodes with the largest errors
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the intervals in a table
 WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
-SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain beside the inputs
+SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain in addition to the inputs
 
 NAMES: dict[Which, str] = {"signal": "signal filter g", "residual": "residual filter h", "carry": "carry-over filter b"}
 ROLES: dict[Which, str] = {
-    "signal": "what inputs explain",
-    "residual": "what neighbours share beside it",
-    "carry": "what carries over from the inputs",
+    "signal": "the part explained by inputs",
+    "residual": "the residual shared by neighbours",
+    "carry": "the part that carries over from inputs",
 }
-ROLE_WITHOUT_INPUTS = "what neighbours share"
-# of predictions: what they are at length, in short, after "predictions", after "predicted" and after a score
+ROLE_WITHOUT_INPUTS = "the part shared by neighbours"
+# of predictions: a description, a short one, and the words after "predictions", "predicted" and a score
 SOURCES: dict[Source, dict[str, str]] = {
     "left out": {
         "at length": "Each training signal is predicted from all others (leave-one-out, in closed form), with the "
-        "hyperparameters learnt from all of them. So errors and coverage are not those of the fit, but still a little "
-        "too good.",
+        "hyperparameters learnt from all of them. Errors and coverage are thus not those of the fit, but a little too "
+        "good.",
         "in short": "Each training signal is predicted from all others, as on the map.",
         "predictions": "of each training signal from all others",
         "predicted": "from the other signals",
@@ -50,7 +50,7 @@ SOURCES: dict[Source, dict[str, str]] = {
         "scored": "on held-out signals",
     },
     "fitted": {
-        "at length": "Leave-one-out has no closed form for signals with holes on a graph of this size. The training "
+        "at length": "Leave-one-out has no closed form for missing values on a graph of this size. The training "
         "signals are predicted by the model that was fitted to them: errors are too small and coverage is no evidence. "
         "For an honest check pass held-out signals, model.report(path, X, Y).",
         "in short": "The training signals are predicted by the model that was fitted to them, as on the map.",
@@ -59,14 +59,14 @@ SOURCES: dict[Source, dict[str, str]] = {
         "scored": "on signals of the fit",
     },
 }
-# of a node over the signals, by whether it has holes that were filled
+# of a node over the signals, by whether missing values are imputed
 NODE_TEXT = {
-    True: "What was observed, and what was predicted without it, with intervals. Squares fill in what was not "
-    "observed, given all that was: the rest of the same signal too.",
-    False: "What was observed, and what was predicted without it, with intervals.",
+    True: "Observed values, and predictions made without them, with intervals. Squares are imputed values, given all "
+    "observed ones, those of the same signal included.",
+    False: "Observed values, and predictions made without them, with intervals.",
 }
 
-# of a measure: how one says that it is better, and its name
+# by measure: words for a better value, and its name
 BETTER = {
     "rmse": ("a lower error (RMSE {0:.4g} against {1:.4g})", "error"),
     "crps": ("a lower CRPS ({0:.4g} against {1:.4g})", "CRPS"),
@@ -79,11 +79,11 @@ SUBJECTS = {
     "neighbours on the graph": "Neighbours on the graph have",
     "iterative imputer": "The iterative imputer has",
 }
-FILLING = "at filling in hidden values"
+IMPUTING = "in imputing hidden values"
 
 
 def percent(share: float) -> str:
-    """A share as whole per cent, or as what it is where that would be none or all: "less than 1%", "more than 99%"."""
+    """A share in whole per cent; "less than 1%" and "more than 99%" instead of none and all."""
     if 0 < share < 0.01:
         return "less than 1%"
     return "more than 99%" if 0.99 < share < 1 else f"{100 * share:.0f}%"
@@ -100,32 +100,32 @@ def listing(parts: Sequence[str]) -> str:
 
 
 def capitalised(sentence: str) -> str:
-    """A sentence that begins with a capital letter, all others as they are."""
+    """A sentence with a capital first letter."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def training_note(n_training: int, n_given: int) -> str:
-    """What is done about given signals of which some are training signals; nothing where none is."""
+    """Treatment of training signals among the signals given; empty if there are none."""
     if n_training == 0:
         return ""
     if n_training == n_given:
         they = "signal given is a training signal" if n_given == 1 else "signals given are training signals"
-        return f"The {they}, which the model has seen. So each training signal is predicted from all others instead."
+        return f"The {they}. So each training signal is predicted from all others instead."
     are = "is a training signal" if n_training == 1 else "are training signals"
-    return f"{n_training:,} of the {n_given:,} signals given {are}, which the model has seen: left out here."
+    return f"{n_training:,} of the {n_given:,} signals given {are}, and left out here."
 
 
 def data_overview(numbers: SignalReport) -> str:
-    """How much there is, in one sentence."""
-    graph, n_models = numbers.graph, sum(one.weight > 0 for one in numbers.members)
+    """Numbers of signals, nodes, edges and models in one sentence."""
+    graph, n_models = numbers.graph, sum(weight > 0 for _, weight, _ in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(numbers.counts.signals, 'training signal')} on {count(graph.n_nodes, 'node')}"
     return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
 def accuracy_words(numbers: SignalReport) -> list[str]:
-    """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
-    found, source = numbers.scores, SOURCES[numbers.predictions.source]
+    """Accuracy of the predictions, for readers who do not know graph frequencies."""
+    errors, source = numbers.errors, SOURCES[numbers.predictions.source]
     n_nodes = numbers.graph.n_nodes
     nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
     said = [numbers.note] if numbers.note else []
@@ -135,19 +135,19 @@ def accuracy_words(numbers: SignalReport) -> list[str]:
         said.append(f"The model says how signals, a value at {nodes}, are distributed. It has no inputs.")
     beside = [f"those by {one.name} by {one.rmse:.3g}" for one in numbers.forecasts[1:]]
     also = f"; {listing(beside)}" if beside else ""
-    off = f"are typically off by {found.error:.3g} (root mean square)"
+    off = f"are typically off by {errors.rmse:.3g} (root mean square)"
     said.append(f"Predictions {source['predictions']} {off}{also}.")
-    said += baseline_words(numbers.forecasts, source["scored"]) + baseline_words(numbers.fillings, FILLING)
+    said += baseline_words(numbers.forecasts, source["scored"]) + baseline_words(numbers.imputations, IMPUTING)
     shares = numbers.calibration.coverages
     inside = listing([percent(one.value) for one in shares.values()])
     levels = listing([f"{level:.0%}" for level in shares])
-    values = count(found.n_values, "value")
+    values = count(errors.n_values, "value")
     said.append(f"{inside} of {values} lie inside their intervals of {levels}.")
-    return [*said, bias_words(found.bias), *worst_nodes(numbers.names, found.node_errors)]
+    return [*said, bias_words(numbers.bias), *worst_nodes(numbers.names, numbers.predictions.node_errors)]
 
 
 def bias_words(bias: Share) -> str:
-    """How far predictions are from what was observed on average."""
+    """Mean error of the predictions, with its standard error."""
     side = "low" if bias.value > 0 else "high"
     error = "" if bias.n_signals < 2 else f" (± {bias.standard_error:.2g})"
     chance = "" if bias.is_off() else ", which may be chance"
@@ -155,12 +155,12 @@ def bias_words(bias: Share) -> str:
 
 
 def worst_first(errors: Array) -> list[int]:
-    """Nodes by their errors, the largest first; without those of which nothing was observed."""
+    """Nodes with observed values by their errors, the largest first."""
     return [node for node in np.argsort(-errors, kind="stable").tolist() if np.isfinite(errors[node])]
 
 
 def worst_nodes(names: Sequence[str], errors: Array) -> list[str]:
-    """Where errors are largest, by name; nothing for one node."""
+    """Names of the nodes with the largest and the smallest errors; empty for one node."""
     named = [f"{names[node]} ({errors[node]:.3g})" for node in worst_first(errors)]
     if len(named) < 2:
         return []
@@ -168,48 +168,50 @@ def worst_nodes(names: Sequence[str], errors: Array) -> list[str]:
 
 
 def neighbour_words(numbers: SignalReport) -> list[str]:
-    """What nodes have in common, in plain words."""
+    """Correlation of neighbours, effect of the filters, and shares of the variance."""
     said = []
     if numbers.correlations is not None:
         joined, pairs = numbers.correlations
         said.append(
-            f"By the model two nodes that are joined have a correlation of {joined:.2f} in what is not noise, and any "
-            f"two nodes one of {pairs:.2f} (medians)."
+            f"Noise apart, the model gives neighbours a correlation of {joined:.2f}, and any two nodes one of "
+            f"{pairs:.2f} (medians)."
         )
     for one in (one for one in numbers.bands.filters if one.shape.kind != "none"):
         meaning = one.shape.meaning(one.which == "carry")
         if one.which == "carry":
-            said.append(f"Of what inputs say of each node {meaning}.")
+            said.append(f"Of the inputs at each node {meaning}.")
         else:
-            about = "In what inputs do not explain" if one.which == "residual" else "In what inputs explain"
+            about = f"In the part that inputs {'do not ' if one.which == 'residual' else ''}explain"
             about = about if numbers.has_inputs else "In signals"
             said.append(f"{about}, {meaning.partition(': ')[2]}.")
     return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
 
 
 def filter_words(bands: FilterBands, has_inputs: bool) -> list[str]:
-    """What kind of filter each is, one sentence each."""
+    """Kind and values of each filter, one sentence each."""
     if not bands.filters:
-        return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
+        return ["There is no filter to show: the graph kernel is not a function on the graph's spectrum."]
     said = []
     for one in bands.filters:
         carries, shape = one.which == "carry", one.shape
         role = ROLES[one.which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
-        meaning = shape.meaning(carries) if carries and shape.kind != "none" else f"it is {shape.meaning()}"
-        values = "" if shape.kind == "none" else f" ({shape.values})"
-        said.append(f"The {NAMES[one.which]} is of {role}; {meaning}{values}.")
+        if shape.kind == "none" or not carries:
+            values = "" if shape.kind == "none" else f" ({shape.values})"
+            said.append(f"The {NAMES[one.which]}, of {role}, is {shape.meaning()}{values}.")
+        else:
+            said.append(f"By the {NAMES[one.which]} {shape.meaning(carries)} ({shape.values}).")
     return said
 
 
 def variance_words(variance: VarianceShares, source: Source, has_inputs: bool) -> list[str]:
-    """How much of the variance is explained, and by what."""
+    """Explained share of the variance, and shares of its sources."""
     predicted, where = variance.predicted, SOURCES[source]["predicted"]
     said = []
     if predicted is not None and predicted > 0:
-        about = "of the variance of values about their nodes' means is predicted"
+        about = "of the variance about the nodes' means is explained"
         said.append(capitalised(f"{percent(predicted)} {about} {where}."))
     elif predicted is not None:
-        said.append(f"Nothing is predicted {where}: the nodes' means do as well, or better.")
+        said.append(f"Predictions explain nothing {where}: the nodes' means do as well, or better.")
     if variance.with_neighbours is not None and predicted is not None:
         gain = variance.with_neighbours - max(predicted, 0.0)
         added = count(round(100 * gain), "percentage point")
@@ -217,53 +219,55 @@ def variance_words(variance: VarianceShares, source: Source, has_inputs: bool) -
             f"Given also the values of all other nodes of the same signal it is "
             f"{percent(max(variance.with_neighbours, 0.0))}: the graph adds {added}."
             if gain > SMALLEST_GAIN
-            else "The values of the other nodes of the same signal add nothing to that."
+            else "The values of the other nodes of the same signal add nothing."
         )
     parts = {
         f"{ROLES['signal']} (with levels of the nodes)" if has_inputs else ROLE_WITHOUT_INPUTS: variance.inputs,
         ROLES["residual"]: variance.neighbours,
-        "what carries over": variance.carry,
-        "noise at single nodes": variance.noise,
+        ROLES["carry"]: variance.carry,
+        "noise": variance.noise,
     }
     first, *others = [(percent(share), what) for what, share in parts.items() if share > 0]
     total = f"the variance of {variance.of}" if variance.of else "the variance"
     listed = [f"{first[0]} of {total} comes from {first[1]}", *(f"{share} from {what}" for share, what in others)]
-    return [*said, f"By the model's own account {listing(listed)}."]
+    return [*said, f"According to the model, {listing(listed)}."]
 
 
 def cautions(numbers: SignalReport) -> list[str]:
-    """What a reader should know before trusting the model; empty where nothing stands out."""
+    """Reasons for caution about the model; empty if nothing stands out."""
     graph, counts, variance, members = numbers.graph, numbers.counts, numbers.variance, numbers.members
     n_values = max(counts.signals * graph.n_nodes, 1)
     calibration = calibration_words(numbers.calibration)
     if numbers.predictions.source == "fitted":
-        calibration = ["Calibration was not checked on signals that the model had not seen."]
+        calibration = ["Calibration was not checked on held-out signals."]
     warnings = {
-        **{f"The fit of {one.name} did not converge: {one.fit.message}.": not one.fit.converged for one in members},
-        "The noise is at its lower bound: nothing could be told apart as noise, and intervals may be too narrow. "
+        **{f"The fit of {name} did not converge: {fit.message}.": not fit.converged for name, _, fit in members},
+        "The noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
         "Look for copies or interpolated values, or pass noise_variance, or bounds of it.": (
-            sum(one.weight for one in members if one.fit.is_noise_at_bound) > 0.5
+            sum(weight for _, weight, fit in members if fit.is_noise_at_bound) > 0.5
         ),
         f"{count(numbers.stand_ins, 'draw')} of the hyperparameters violated a constraint and "
         f"{_was(numbers.stand_ins)} replaced by the best values: bands may be too narrow.": numbers.stand_ins > 0,
-        "The model holds no signals of this graph: it predicts what it was taught elsewhere.": counts.signals == 0,
-        f"There are only {count(counts.signals, 'training signal')}: filters, scales and noise are uncertain, and "
-        "calibration can hardly be judged.": 0 < counts.signals < FEW_SIGNALS,
+        "The model has no signals of this graph: its predictions rest on hyperparameters learnt on another one.": (
+            counts.signals == 0
+        ),
+        f"There are only {count(counts.signals, 'training signal')}: filters, scales, noise and calibration are "
+        "uncertain.": 0 < counts.signals < FEW_SIGNALS,
         f"{count(counts.repeated, 'signal')} {'repeats another' if counts.repeated == 1 else 'repeat others'}, "
-        "inputs and all: taken for repeated measurements. Drop what is there twice by mistake, which makes the "
-        "noise look smaller than it is.": counts.repeated > 0,
+        "inputs included: taken for repeated measurements. Drop copies made by mistake: they make the noise look "
+        "too small.": counts.repeated > 0,
         f"{count(counts.empty, 'signal')} without any value {_was(counts.empty)} left out.": counts.empty > 0,
         f"{count(counts.missing, 'value')} ({percent(counts.missing / n_values)}) of the training signals "
-        f"{_was(counts.missing)} not observed.": counts.missing > 0,
+        f"{'is' if counts.missing == 1 else 'are'} missing.": counts.missing > 0,
         f"{count(counts.unseen, 'node')} {_was(counts.unseen)} never observed.": counts.unseen > 0,
-        "The graph has no edges: nodes learn nothing from each other.": graph.n_edges == 0 and graph.n_nodes > 1,
-        f"The graph falls into {graph.n_components:,} parts that are not connected: filters are common to them, but "
-        "nothing passes from one to another.": graph.n_edges > 0 and graph.n_components > 1,
+        "The graph has no edges: nodes do not inform each other.": graph.n_edges == 0 and graph.n_nodes > 1,
+        f"The graph has {graph.n_components:,} components without edges between them: they share filters, but do not "
+        "inform each other.": graph.n_edges > 0 and graph.n_components > 1,
         **dict.fromkeys(calibration, True),
-        f"By the model's own account {percent(variance.noise)} of the variance is noise: little was learnt.": (
+        f"Little was learnt: according to the model, {percent(variance.noise)} of the variance is noise.": (
             variance.noise > MUCH_NOISE and not variance.of
         ),
-        "Predictions are no better than the nodes' means. Inputs may say nothing, or signals be too few.": (
+        "Predictions are no better than the nodes' means: inputs may be uninformative, or signals too few.": (
             variance.noise <= MUCH_NOISE and variance.predicted is not None and variance.predicted <= 0
         ),
     }
@@ -271,9 +275,9 @@ def cautions(numbers: SignalReport) -> list[str]:
 
 
 def filter_warnings(bands: FilterBands) -> list[str]:
-    """Which filters are uncertain."""
+    """Warnings of uncertain filters."""
     return [
-        f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value."
+        f"The {NAMES[one.which]} is uncertain: its standard deviation exceeds half its largest value at some frequency."
         for one in bands.filters
         if one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > 0
     ]
@@ -284,7 +288,7 @@ def _was(number: int) -> str:
 
 
 def baseline_words(found: Sequence[PredictionErrors], where: str) -> list[str]:
-    """Which baselines are better than ours, the first one given, and in what."""
+    """Baselines that are better than the first predictions given, our own, and the measures in which they are."""
     if len(found) < 2:
         return []
     ours, *others = found
@@ -305,9 +309,9 @@ def baseline_words(found: Sequence[PredictionErrors], where: str) -> list[str]:
 
 
 def calibration_words(calibration: Calibration) -> list[str]:
-    """What is wrong with predictions as a whole: a bias, skewed errors, intervals too narrow or too wide.
+    """Faults of calibration: a bias, skewed errors, intervals that are too narrow or too wide.
 
-    Of calibrated ones at most the share `scores.FALSE_ALARMS` are called any of that.
+    Of calibrated predictions at most the share `scores.FALSE_ALARMS` are called any of these.
     """
     values, found, said = count(calibration.n_values, "value"), calibration.pit_mean, []
     is_biased = found.is_off(BIAS_TOLERANCE)
@@ -316,7 +320,7 @@ def calibration_words(calibration: Calibration) -> list[str]:
         side, where, share = ("low", "above", above) if found.value > 0.5 else ("high", "below", 1 - above)
         error = calibration.error_mean
         is_biased = error.is_off() and (error.value > 0) == (found.value > 0.5)
-        what = f"Predictions are biased, too {side}:" if is_biased else "Errors are skewed, though they average out:"
+        what = f"Predictions are biased, too {side}:" if is_biased else "Errors are skewed, but zero on average:"
         pit = f"the mean of the PIT is {found.value:.2f} ± {found.standard_error:.2f}, and 0.5 if calibrated"
         said.append(f"{what} {percent(share)} of {values} lie {where} their predicted means ({pit}).")
     for side, is_few in (("narrow", True), ("wide", False)):
@@ -334,7 +338,7 @@ def calibration_words(calibration: Calibration) -> list[str]:
 
 
 def coverage_shares(calibration: Calibration) -> dict[str, str]:
-    """Shares of the values inside intervals by probability, with standard errors where these are known."""
+    """Shares of values inside intervals by probability, with standard errors if known."""
     shares = {}
     for level in COVERAGE_LEVELS:
         found = calibration.coverages.get(level)
