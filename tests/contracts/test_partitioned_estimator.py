@@ -249,7 +249,7 @@ REFUSED = {
     ),
     "leave_one_out node": (lambda model: model.leave_one_out("node"), "by must be 'signal' on a large graph"),
     "leave_one_out entry": (lambda model: model.leave_one_out("entry"), "by must be 'signal' on a large graph"),
-    "impute": (lambda model: model.impute(X[:2], HOLES[:2]), IN_MEMORY.format("to fill in what was not observed")),
+    "impute": (lambda model: model.impute(X[:2], HOLES[:2]), IN_MEMORY.format("to impute missing values")),
     "condition_on holes": (lambda model: model.condition_on(X[:2], HOLES[:2]), NO_HOLES),
     "save": (lambda model: model.save("model.sgp"), IN_MEMORY.format("to be written to a model file")),
     "report": (lambda model: model.report("report.html"), IN_MEMORY.format("for a report")),

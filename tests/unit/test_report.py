@@ -409,7 +409,7 @@ def test_training_signals_are_recognised(tmp_path):
     np.testing.assert_allclose(floats(data_of(page)["arrays"]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
     new = model.report(tmp_path / "new.html", X[14:], Y[14:]).read_text(encoding="utf-8")
     assert "training signals, which" not in new
-    assert words.training_note(1, 1).startswith("The signal given is a training signal, ")
+    assert words.training_note(1, 1).startswith("The signal given is a training signal. ")
     assert words.training_note(1, 5).startswith("1 of the 5 signals given is a training signal, ")
 
 
@@ -642,7 +642,7 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
 
 def test_variance_in_words():
     said = words.variance_words(VarianceShares(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out", True)
-    assert said[0].startswith("40% of the variance of values")
+    assert said[0].startswith("40% of the variance about")
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert all(share in said[2] for share in ("50%", "30%", "20%"))
     said = words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)

@@ -213,7 +213,7 @@ def test_rows_of_arrays_are_counted(tmp_path):
     few = GraphGPForecaster(components=(MaternComponent(0.5),), seasons=None).fit(values[:12])
     assert few.backtest_ is None
     text = few.report(tmp_path / "few.html", horizon=2).read_text(encoding="utf-8")
-    assert "too few rows to tell how good forecasts are" in text
+    assert "too few rows to score forecasts" in text
     assert 'id="horizons"' not in text
 
 

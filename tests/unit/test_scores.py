@@ -88,8 +88,14 @@ def test_the_normalised_error_is_relative_to_a_baseline():
     [
         (([1.0, 1.0], [1.0, 2.0]), r"baseline must differ from observed somewhere; got 1\.0 for equal values"),
         (([1.0, 2.0], [1.0, 2.0], [1.0]), r"baseline must have the shape of observed, \(2,\); got \(1,\)"),
-        (([1.0, 2.0], [1.0, 2.0], np.nan), r"baseline must be finite where .*; got nan at index \(\) \(1 such"),
-        (([np.nan, 2.0], [1.0, 2.0], [1.0, np.nan]), r"baseline must be finite where .*; got nan at index \(1,\)"),
+        (
+            ([1.0, 2.0], [1.0, 2.0], np.nan),
+            r"baseline must be finite at observed values.*; got nan at index \(\) \(1 such",
+        ),
+        (
+            ([np.nan, 2.0], [1.0, 2.0], [1.0, np.nan]),
+            r"baseline must be finite at observed values.*; got nan at index \(1,\)",
+        ),
         (([np.nan, 1.0], [1.0, 2.0], [5.0, 1.0]), r"baseline must differ from observed somewhere; got 1\.0"),
         (([1.0, 2.0], [1.0]), r"mean must have the shape of observed"),
     ],
@@ -120,7 +126,11 @@ def test_intervals_are_the_normal_central_ones(predictions, level):
         (([1.0], [1.0], [-1.0]), ValueError, r"std must be above zero at observed values; got -1\.0"),
         (([np.inf], [1.0], [1.0]), ValueError, r"observed must be finite or NaN; got inf at index \(0,\)"),
         (([np.nan] * 2, [1.0] * 2, [1.0] * 2), ValueError, r"observed must hold at least one value; got NaN in all of"),
-        (([np.nan, 1.0], [1.0, np.nan], [1.0] * 2), ValueError, r"mean must be finite where .* nan at index \(1,\)"),
+        (
+            ([np.nan, 1.0], [1.0, np.nan], [1.0] * 2),
+            ValueError,
+            r"mean must be finite at observed values.* nan at index \(1,\)",
+        ),
         (([np.nan, 1.0], [1.0] * 2, [1.0, np.nan]), ValueError, r"std must be finite at observed values"),
         (([np.nan, 1.0], [np.inf, 1.0], [1.0] * 2), ValueError, r"mean must be finite or NaN; got inf at index \(0,\)"),
         (([], [], []), ValueError, r"observed must hold at least one value; got shape \(0,\)"),

@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's face of the library, without formulas of its own."""
+"""Regression of signals on a graph, as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -52,59 +52,59 @@ from spectralgp.model.spectra import SpectrumSettings, release_passes
 if TYPE_CHECKING:
     from spectralgp.show.report.shapes import FilterShape
 
-LATENT_DEGREE = 2  # of the filter of latent signals, where no kernel is given
+LATENT_DEGREE = 2  # of the default filter of latent signals
 FILTERS = ("signal", "residual", "carry")
-ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
+ROUNDING = 1e-9  # relative to the interval of the spectrum: tolerance for eigenvalues beyond it
 
 
 class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value per node, observed at the inputs in the same row of `X`. The model is
-    ``y = S [b(L) x + g(L) f(x) + h(L) e + noise]``: what inputs explain through the filter ``g``, what neighbours share
-    beside it through ``h``, what inputs with a value at each node carry over through ``b``, and the scales ``S`` of the
-    nodes. `fit` learns the filters, the input kernel and the noise by maximising the marginal likelihood. The paper's
-    model is ``residual=None, carry=None, center="global", scale="global"``.
+    ``y = S [b(L) x + g(L) f(x) + h(L) e + noise]``, with a filter ``g`` of functions of the inputs, a filter ``h`` of a
+    residual shared by neighbours, an autoregressive filter ``b`` of inputs with a value at each node, and scales ``S``
+    of the nodes. `fit` learns the filters, the input kernel and the noise by maximising the marginal likelihood. The
+    paper's model is ``residual=None, carry=None, center="global", scale="global"``.
 
     Parameters
     ----------
     graph : Graph or anything `as_graph` takes, optional
-        The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
+        The graph on the columns of `Y`. Without one, nodes are unrelated and the kernel is the identity.
     graph_kernel : graph kernel, list of them or Stacking, optional
-        Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
-        which. Of one signal, or of a constant, it is `Diffusion`. The kernels of a list, and the degrees of
+        Covariance between nodes. By default several models are compared on held-out folds and stacked, as `summary`
+        reports; for one signal, or a constant, it is `Diffusion`. The kernels of a list, and the degrees of
         ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
-        folds. A `Stacking` says how many folds, draws of the hyperparameters and threads there are:
-        ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` of models that are tried.
+        folds. A `Stacking` has the numbers of folds, of draws of the hyperparameters and of threads:
+        ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` for the default.
     input_kernel : scikit-learn kernel or "precomputed", optional
-        Covariance between inputs, used as given, but for a constant factor that the graph kernel has too. If not given,
-        an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the covariance
-        matrix at `fit`, and the cross-covariance, or the pair of it and the test covariance, at `predict`.
+        Covariance between inputs, used as given, except for a constant factor that the graph kernel also has. By
+        default an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the
+        covariance matrix at `fit`, and the cross-covariance, or the pair of it and the test covariance, at `predict`.
     noise_variance : float or pair of float, optional
-        In the units of `Y` squared, or bounds ``(low, high)`` between which it is learnt. If not given, the bounds are
-        1e-6 (1e-3 without a prior) and 10 times the variance of `Y`.
+        In the units of `Y` squared, or bounds ``(low, high)`` between which it is learnt; by default 1e-6 (1e-3 without
+        a prior) and 10 times the variance of `Y`.
     prior : {"weak"} or None, default="weak"
-        Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
+        Prior on the hyperparameters against overfitting of few signals; None is plain maximum likelihood.
     residual : graph kernel, "auto" or None, default="auto"
         Filter ``h``, part of the signal, so that ``include_noise=False`` keeps it. "auto" is a polynomial of degree 2
-        and, on an exact spectrum of up to 2,000 nodes, a covariance shrunk from what the signals say to what the graph
-        says: predictions are then multivariate t. None counts all that inputs do not explain as noise.
+        and, on an exact spectrum of up to 2,000 nodes, a covariance between that of the signals and that of the graph
+        (shrinkage): predictions are then multivariate t. None takes all that inputs do not explain as noise.
     carry : "auto", "lagged", array of int or of str, or None, default="auto"
-        Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, as yesterday's values
-        do to today's. "auto" takes those named as the nodes, or all where nothing has names and they are as many. Where
-        they are the signal before, in at least 80% of the rows and but for one factor, rows are in time order: if no
-        `graph_kernel` is given, models of changes, with "no change" among them, are tried too, and weighed by
-        forecasts of later signals; `summary` says so. That takes a complete `Y` of 12 signals or more and an exact
-        spectrum. "lagged" is "auto", and says that rows are in time order, and the columns in the units of `Y`.
+        Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, such as yesterday's
+        values. "auto" takes columns named as the nodes, or all columns if nothing has names and there is one per node.
+        If they are the signal before, in at least 80% of the rows and up to one factor, rows are in time order: by
+        default models of changes, "no change" included, are compared too, and weighed by forecasts of later signals;
+        `summary` says so. That takes a complete `Y` of 12 signals or more and an exact spectrum. "lagged" is "auto"
+        with rows in time order, and the columns in the units of `Y`.
     center : {"auto", "global", "node"} or None, default="auto"
-        Subtract the mean of `Y`, each node's own, or nothing. "auto" is "node" where the nodes' means differ by more
-        than chance; the default input kernel has a term for them, and takes "global" unless they drown all else. Where
-        some node was never observed, on a graph of up to 2,000 nodes, it is "node": that node's mean and scale are what
-        those of the others make likely, equation (23b), and the uncertainty of its mean is part of predictions.
+        Subtract the mean of `Y`, that of each node, or nothing. "auto" is "node" if the nodes' means differ by more
+        than chance; the default input kernel has a term for them, and takes "global" unless they dominate the variance.
+        It is also "node" if some node was never observed, on a graph of up to 2,000 nodes: the mean and scale of that
+        node are predicted from those of the others, equation (23b), with the uncertainty of its mean.
     scale : {"auto", "global", "node"} or None, default="auto"
-        Divide by the standard deviation of the centred `Y` while learning, or each node by its own, shrunk towards the
-        common one as far as all of them ask for it. "auto" tries both where it can: the likelihood decides for a
-        `graph_kernel` that is given, half a nat being the price of a node's own scale, and folds otherwise.
+        Divide by the standard deviation of the centred `Y` while learning, or by that of each node, shrunk towards the
+        common one as far as their spread suggests. "auto" compares both: by the likelihood for a given `graph_kernel`,
+        at a price of half a nat per node's scale, and by folds otherwise.
     solver : "sqp" or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree; `Sqp` has its limits, and
         ``Sqp(n_restarts=40)`` looks for higher maxima from random starts. A `Solver` of your own has one method, `fit`.
@@ -113,14 +113,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         of up to millions of nodes. "auto" is exact up to 5,000 nodes; 2,000 if more than 2,500 values are missing, the
         graph is sparse and `graph_kernel` is left open. `Chebyshev` has settings, and the device.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for folds and draws; 0 if not given, so that fits repeat.
+        Seed for folds and draws; 0 by default, so that fits repeat.
     verbose : int, default=0
-        Show a progress bar while fitting. Beyond 1,500 signals, which take long, there is always one, with what is done
-        and roughly how long it will take; the logger "spectralgp" says so too.
+        Show a progress bar while fitting. Beyond 1,500 signals, which take long, there is always one, with an estimate
+        of the time, which is logged to "spectralgp", too.
     likelihood : str or Likelihood, default="gaussian"
-        How values are observed: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for classes of
-        two and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of rates,
-        or log odds. One model is learnt: `graph_kernel`, or a polynomial of degree 2, with the residual. Then
+        Distribution of the values: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for two
+        classes and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of
+        rates, or log odds. One model is learnt: `graph_kernel`, or a polynomial of degree 2, with the residual, and
         `noise_variance` is the white part of the latent signals. Not with `center` or `scale` by "node"; on a large
         graph for one signal, or a few.
 
@@ -133,12 +133,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     graph_kernel_, input_kernel_ : tuple of kernels
         One per model, learnt, in the units of `Y`; the default input kernel is that of standardised inputs.
     residual_ : tuple of kernels or None
-        One per model; what one has at every frequency counts as noise: `response` shows the rest.
+        One per model; its least value over the frequencies counts as noise, and `response` is without it.
     noise_variance_ : float
-        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked. A model of
-        logarithms has the units of `Y` near a typical value: its kernels and this number are given there.
+        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked. Kernels and noise
+        of a model of logarithms are in the units of `Y` near a typical value.
     log_marginal_likelihood_ : float
-        Of `Y` as given, in nats; of the mixture when stacked. Of the signals learnt from alone where others have holes.
+        Of `Y` as given, in nats; of the mixture when stacked; only of signals learnt from if others have missing
+        values.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
@@ -146,18 +147,18 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     learnt_ : FittedModels
         Models with their draws of hyperparameters, and the scores of all that were compared.
     input_recipe_ : InputRecipe or None
-        How a command made the inputs from files; None where `fit` was called from Python. `save` keeps it.
+        Origin of the inputs in files, set by commands; None if `fit` was called from Python. `save` keeps it.
     posterior_ : Posterior or Mixture
         Conditioned model, with joint covariances over inputs and nodes, in the graph's order of nodes.
     center_ : ndarray of shape (n_nodes,), or float
-        What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
+        Subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     scale_ : ndarray of shape (n_nodes,)
-        What it was divided by while learning. Both in the model of the largest weight, from changes if it is of those;
-        of logarithms near a typical value.
+        Divisor while learning. Both are of the model of the largest weight: of changes, if it is a model of these, and
+        near a typical value if of logarithms.
     coefficients_ : Coefficients
-        With a likelihood, covariates or noise that is known per entry: fixed effects with their standard errors.
+        Fixed effects with their standard errors, with a likelihood, covariates or noise that is known per entry.
     likelihood_ : Likelihood
-        The same: how values are observed, with all that was learnt of it.
+        Likelihood with its learnt parameters, with the same.
     n_features_in_ : int
         Number of features of `X`.
     date_columns_ : tuple of int
@@ -215,7 +216,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.verbose = verbose
         self.likelihood = likelihood
 
-    # what stands beside signals goes with them through scikit-learn's metadata routing, unless it is told otherwise
+    # exposures, covariates and the like are routed by scikit-learn, unless it is told otherwise
     __metadata_request__fit: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
     __metadata_request__predict: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
     __metadata_request__score: ClassVar = dict.fromkeys(AuxiliaryData.__annotations__, True)
@@ -223,7 +224,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree.
 
-        Those of a `Stacking` are set alike: ``graph_kernel__n_folds=10``.
+        Parameters of a `Stacking` are set likewise: ``graph_kernel__n_folds=10``.
         """
         prefix = "graph_kernel__"
         nested = {name.removeprefix(prefix): params.pop(name) for name in list(params) if name.startswith(prefix)}
@@ -261,39 +262,38 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Y: Any,
         **given: Unpack[AuxiliaryData],
     ) -> Self:
-        """Learn all hyperparameters and condition on the signals; the estimator is unchanged if an error is raised.
+        """Learn all hyperparameters and condition on the signals; an error leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
             Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. Columns of dates are
-            taken as days since 1970, in UTC where they have a time zone, and must be dates at `predict` too. None makes
-            the signals independent, ``K = I``: the filter can be learnt, and a new signal has the model's own
-            distribution.
+            taken as days since 1970, in UTC if they have a time zone, and must be dates at `predict` too. None makes
+            the signals independent, ``K = I``: the filter is learnt, and new signals have the prior distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
-            Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
-            left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
+            Signals in rows. NaN is a missing value, whose treatment is in `fits_`. Signals without any value are left
+            out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
             narwhals reads, or an xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y`
             may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
         exposure : float, or array of shape (n_nodes,) or as Y, optional
-            What counts are proportional to: populations, hours, expected cases. One if not given.
+            Exposures of counts, such as populations, hours or expected cases; one by default.
         trials : float, or array of shape (n_nodes,) or as Y, optional
             Numbers of trials of a binomial likelihood.
         noise_variance : float, or array of shape (n_nodes,) or as Y, optional
-            Noise of each value where it is known, as of instruments, in the units of `Y` squared.
+            Known noise of each value, such as of instruments, in the units of `Y` squared.
         weights : float, or array of shape (n_nodes,) or as Y, optional
-            How much each value counts where its noise is known but for one factor, as of means of several readings: the
-            variance of the noise is divided by it, and ``likelihood_.scale`` is its root at weight one, learnt.
+            Weights of values whose noise is known up to one factor, such as numbers of averaged readings: the variance
+            of the noise is divided by them, and its root at weight one, ``likelihood_.scale``, is learnt.
         covariates : dict, array or table, optional
-            Fixed effects beside an intercept: a dict of names and values, one per node or of the shape of `Y`; or one
-            row per node, one column per covariate. ``coefficients_`` has them with standard errors.
+            Fixed effects in addition to an intercept: a dict of names and values, one per node or of the shape of `Y`;
+            or one row per node, one column per covariate. ``coefficients_`` has them with standard errors.
 
         Notes
         -----
         On an exact spectrum, beyond 1,500 signals, hyperparameters are learnt from 1,000 drawn at random. Up to 6,000
-        all are conditioned on exactly; beyond that by 500 of the inputs, equation (34), or the 1,000 alone exactly,
-        whichever predicts 200 others better. Signals with holes are treated alike, but that all of them are conditioned
-        on, and that likelihoods are those of the 1,000. `summary` says what was done.
+        signals are conditioned on exactly; more by 500 of the inputs, equation (34), or the 1,000 alone exactly,
+        whichever predicts 200 others better. Signals with missing values are all conditioned on, and their likelihoods
+        are those of the 1,000. `summary` reports it.
         """
         training = reading.read_training(self, as_solver(self.solver), X, Y)
         learnt = self._learnt(training, given)
@@ -303,7 +303,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return self
 
     def _learnt(self, training: reading.TrainingData, given: AuxiliaryData) -> FittedModels:
-        """Learn models of signals or, with a likelihood, of latent signals; set names of fixed effects."""
+        """Learn models of signals or, with a likelihood, of latent signals; set the names of fixed effects."""
         solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
         with training.resources():
             observing = observers.read_observing(self, training, given)
@@ -394,7 +394,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             release_passes(training.graph)
 
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
-        """Set what was learnt, and the attributes that say it, in the units of `Y` and the order of its columns."""
+        """Set the learnt models and their attributes, in the units of `Y` and the order of its columns."""
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
         self.learnt_, self._form, self.fits_ = learnt, form, fits
         self.graph_ = models[0].spectrum.graph
@@ -440,35 +440,35 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         ----------
         X : array or table of shape (n_inputs, n_features), or None
             New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
-            (cross-covariance, test covariance) where uncertainties are wanted. None, if the model was fitted without
-            inputs, for one new signal, or in other methods for those of `Y`.
+            (cross-covariance, test covariance) for uncertainties. None, if the model was fitted without inputs, for one
+            new signal, or in other methods for the signals of `Y`.
         return_std : bool, default=False
             Return standard deviations too.
         return_cov : bool, default=False
             Return the covariance over the nodes for each input too.
         include_noise : bool, default=False
-            Uncertainty of a noisy observation rather than of the noise-free signal.
+            Return the uncertainty of a noisy observation instead of that of the noise-free signal.
         nodes : array of int or of names, optional
             Only these nodes, by their names, or by their positions among the columns of `Y` at `fit`. On a large graph
             standard deviations are exact there, and by random probes elsewhere.
         observed : array or table of shape (n_inputs, n_nodes), optional
-            What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
-            others. One signal may be one-dimensional. All inputs are conditioned on together. With a likelihood,
-            signals that the model was fitted to are taken for those, with their exposures.
+            Known values of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
+            others. One signal may be one-dimensional. All signals are conditioned on jointly. With a likelihood,
+            training signals are recognised, with their exposures.
         return_quantiles : sequence of float, optional
-            Return quantiles of values, with their noise, at these probabilities too: with a likelihood alone.
+            Return quantiles of values, with their noise, at these probabilities too; only with a likelihood.
             ``(0.05, 0.95)`` are the ends of 90% intervals.
         observed_exposure : float, array or table, optional
-            Exposures, or numbers of trials, of the values in `observed`. Those of training signals are known;
-            of others they must be given if `fit` had any.
+            Exposures, or numbers of trials, of the values in `observed`; needed if `fit` had any, but for training
+            signals.
         exposure, trials, weights : float, array or table, optional
-            Those of the answer, as `fit` takes them; one if not given, so that counts are rates, and successes
-            probabilities. Where `observed` holds new signals, `weights` must be given for its values.
+            Those of the predictions, as for `fit`; one by default, so that counts are rates, and successes
+            probabilities. If `observed` holds new signals, `weights` of its values must be given.
         noise_variance : float, array or table, optional
-            Noise of new values, in a model that was fitted with it: needed where values are in `observed`, and at all
-            nodes for `include_noise` and quantiles.
+            Noise of new values, if `fit` had it: needed at values in `observed`, and at all nodes for `include_noise`
+            and quantiles.
         covariates : dict, array or table, optional
-            Those of the new signals; those of `fit` if not given, unless they differ between signals.
+            Those of the new signals; by default those of `fit`, unless they differ between signals.
 
         Returns
         -------
@@ -526,10 +526,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Y: Any = None,
         **asked: Any,
     ) -> PredictiveDistribution:
-        """Predictive distribution at new inputs, given what was observed of the signals there, if anything.
+        """Predictive distribution at new inputs, given observed values of the signals there, if any.
 
-        `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, but that its `values`
-        are in the user's order of the nodes.
+        `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, with `values` in the
+        user's order of the nodes.
         """
         check_is_fitted(self)
         form = self._form
@@ -567,29 +567,29 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @property
     def _needed_beside(self) -> str | None:
-        """Argument that values of new signals need, as `fit` had it; None where there is none."""
+        """Name of the argument that values of new signals need because `fit` had it, if any."""
         takes, is_needed = observers.taken_beside(self.posterior_.parts[0][1]) if self._is_latent else (None, False)
         return takes if is_needed else None
 
     def _alignment(self, n_rows: int, *tables: Any) -> Alignment:
-        """Rows and nodes that values beside signals are matched to; row labels are those of the first of the tables."""
+        """Rows and nodes to align exposures and the like with; row labels are those of the first table that has any."""
         return Alignment(self._form, n_rows, self.graph_.n_nodes, reading.labels_of(*tables))
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
-        """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
+        """New inputs as kernels take them; `as_given` if a matrix may be that of the training signals."""
         form, kept = self.fits_[0].model.input_kernel.form, self._form.kept
         inputs = form.read_new(X, lambda features: reading.checked_inputs(self, features))
         return form.with_kept(form.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
 
     def _paired(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-        """Inputs, signals as a table if they are one, and as an array with the user's order of the nodes."""
+        """Inputs, signals as given, a table or an array, and as an array with the user's order of the nodes."""
         X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
         check_same_order(X, Y)
         signals = self._form.signals(Y, self.graph_.n_nodes, self)
         return np.empty((signals.shape[0], 0)) if X is None else X, Y, signals
 
     def _signals_at(self, X: Any, Y: Any) -> tuple[Any, Any, Array, Alignment]:
-        """Inputs as kernels take them, signals as they came and in the graph's order of nodes, and their alignment."""
+        """Inputs as kernels take them, signals as given and in the graph's order of nodes, and their alignment."""
         X, Y, signals = self._paired(X, Y)
         inputs, values = self._new_inputs(X, as_given=True), self._form.in_graph(signals)
         return inputs, Y, values, self._alignment(len(values), Y, X)
@@ -627,10 +627,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     ) -> Any:
         """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
-        Values of `Y` that are NaN are left out, and so are those that are known by `observed`: the density is that of
-        the others given these. `X` and `observed` are those of `predict`; exposures and all else, as `fit` takes them,
-        are those of the values in both, and must be given if `fit` had any. With a likelihood it is a lower bound,
-        equation (38), of the probability of counts or classes.
+        It is the density of the values of `Y` that are neither NaN nor in `observed`, given those in `observed`. `X`
+        and `observed` are those of `predict`; exposures and the like are those of the values in both, and needed if
+        `fit` had any. With a likelihood it is a lower bound, equation (38), of the probability of counts or classes.
         """
         check_is_fitted(self)
         X, Y, signals = self._paired(X, Y)
@@ -648,7 +647,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     ) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
-        Values that were not observed are left out, and nodes of which fewer than two were. All else is as in
+        Missing values are left out, and nodes with fewer than two observed ones. Other arguments are those of
         `log_predictive_density`.
         """
         check_is_fitted(self)
@@ -669,7 +668,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @property
     def theta_(self) -> Array:
-        """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError where models are stacked."""
+        """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError for stacked models."""
         check_is_fitted(self)
         return answers.learnt_theta(self.learnt_)
 
@@ -688,7 +687,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Returns
         -------
         log_likelihood : float
-            Of `Y` as given, in nats, without the prior; what inputs carry over is the most likely one at `theta`.
+            Of `Y` as given, in nats, without the prior; the carry-over filter is the most likely one at `theta`.
         gradient : ndarray of shape (n_parameters,)
             If `eval_gradient`.
 
@@ -715,7 +714,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
 
-        A signal without any value has no answer, and is NaN.
+        Predictions of a signal without any value are NaN.
         """
         check_is_fitted(self)
         left, form = leave_one_out(self.posterior_, by), self._form
@@ -730,14 +729,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return_std: bool = False,
         which: Literal["signal", "residual", "carry"] = "signal",
     ) -> Any:
-        """A learnt filter at eigenvalues; the weighted average of the filters when stacked.
+        """Learnt filter at eigenvalues; the weighted mean of the filters when stacked.
 
-        Models that live on another Laplacian than ``spectrum_``, that of the largest weight, are left out.
+        Models on another Laplacian than that of ``spectrum_``, of the largest weight, are left out.
 
         Parameters
         ----------
         eigenvalues : array of shape (n,), optional
-            Within the interval of the spectrum; those of ``spectrum_`` if not given.
+            Within the interval of the spectrum; by default those of ``spectrum_``.
         return_std : bool, default=False
             Return its standard deviation over draws of the hyperparameters and over stacked models too.
         which : {"signal", "residual", "carry"}, default="signal"
@@ -767,17 +766,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
 
     def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
-        """The kind of a learnt filter: ``kind`` is low-pass, high-pass, band-pass, band-stop, several humps or flat.
+        """Kind of a learnt filter: low-pass, high-pass, band-pass, band-stop, several humps or flat.
 
-        It is decided by shares of the power of the filter of `response`, and by whether draws of the hyperparameters
-        tell its values apart; `summary` and `report` have it in words.
+        It follows from shares of the power of the filter of `response`, and from the differences of its values relative
+        to their uncertainty over draws of the hyperparameters; `summary` and `report` have it in words.
         """
         check_is_fitted(self)
         drawn = self.learnt_.shown_of_each if self.learnt_.candidates[0].task.signals.shape[0] else ()
         return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
 
     def summary(self) -> str:
-        """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
+        """Return a summary of the learnt models: weights, filters, inputs and noise."""
         check_is_fitted(self)
         said = answers.mixture_summary(self.learnt_)
         if not self.date_columns_:
@@ -795,30 +794,30 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Y: Any,
         **given: Unpack[AuxiliaryData],
     ) -> tuple[Any, Any]:
-        """Fill in what was not observed.
+        """Impute missing values.
 
-        Signals that the model was fitted to, inputs and all, are taken for those; others are new, and conditioned on
-        beside them.
+        Training signals are recognised by their inputs and values; other signals are new, and conditioned on in
+        addition.
 
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
             As in `predict`; with a precomputed kernel also the covariance of the training signals themselves.
         Y : array or table of shape (n_signals, n_nodes)
-            Signals; NaN where nothing was observed.
+            Signals; NaN at missing values.
         exposure, trials, noise_variance, weights, covariates : optional
-            Those of the values in `Y`, as `fit` takes them; needed for signals that the model was not fitted to, if
-            `fit` had any. Noise is needed where values were observed; elsewhere the median of that of `fit` stands in.
+            Those of the values in `Y`, as for `fit`; needed for new signals if `fit` had any. Noise is needed at
+            observed values; elsewhere it is the median of that of `fit` by default.
 
         Returns
         -------
         completed : of the shape and kind of Y, or as `set_output` says
-            What was observed as it is, and the conditional mean of the rest.
+            Observed values unchanged, and the conditional means of missing ones.
         std : of the shape and kind of completed
-            Standard deviation of the values as they would be observed, noise included; zero where they were.
+            Predictive standard deviations, noise included; zero at observed values.
         """
         check_is_fitted(self)
-        self.graph_.require_whole("to fill in what was not observed")
+        self.graph_.require_whole("to impute missing values")
         features, table, signals, alignment = self._signals_at(X, Y)
         rows, observed_by = self._among_new(features, signals, given, alignment, impute=True)
         values, variances = answers.imputed_signals(self.posterior_, features, signals, rows, observed_by)
@@ -827,23 +826,23 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def _among_new(
         self, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment, impute: bool = False
     ) -> tuple[Indices, ObservationModel | None]:
-        """Numbers of signals among the training signals, -1 for new ones, and how these are observed, if latent."""
+        """Numbers of the signals among the training signals, -1 for new ones, and the observation model of these."""
         rows = observers.training_rows(self, features, signals, given, alignment)
         new = np.where(rows[:, None] < 0, signals, np.nan)
         asked = impute & np.isnan(signals) & (rows[:, None] < 0)
         return rows, observers.new_observed_by(self, given, alignment, new, asked=asked)
 
     def _like(self, values: Array, Y: Any) -> Any:
-        """Values in the graph's order as a table or array such as Y, with its order of the columns."""
+        """Values in the graph's order as a table or array like Y, with its order of the columns."""
         shaped = self._form.shaped_as(values, Y)
         if self._output == "default":
             return like_table(shaped, Y)
         return self._form.answer(shaped, self._output, frame_names(Y) or self._form.names, frame_index(Y))
 
     def has_seen(self, X: Any, Y: Any) -> Mask:
-        """Which of these signals, inputs and all, the model was fitted to or conditioned on; shape (n_signals,).
+        """Mask of the signals that the model was fitted to or conditioned on, shape (n_signals,).
 
-        `X` and `Y` are those of `impute`, which takes the same signals for known.
+        `X` and `Y` are those of `impute`, which recognises the same signals by their inputs and values.
         """
         check_is_fitted(self)
         self.graph_.require_whole("to look for signals")
@@ -857,17 +856,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Y: Any,
         **given: Unpack[AuxiliaryData],
     ) -> Self:
-        """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
+        """Return a model conditioned on more signals, with the same hyperparameters and `fits_`.
 
-        Levels of nodes that were never observed before are taken from these signals and what was likely.
-        `X`, `Y` and all else are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
+        Levels of nodes that were never observed before follow from these signals and their predictions. `X`, `Y` and
+        the other arguments are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
         features, Y, values, alignment = self._signals_at(X, Y)
         signals = self.graph_.as_native(values)
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
-            raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
+            raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for missing values.")
         features = self.fits_[0].model.input_kernel.form.some(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
@@ -878,20 +877,20 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return other
 
     def transfer(self, graph: Any) -> Self:
-        """The learnt model on another graph: its filters, input kernel and noise, and no signals.
+        """Return the learnt model on another graph: its filters, input kernel and noise, without signals.
 
-        It predicts what the prior says until it is given signals of that graph, by `condition_on`, `impute` or
-        ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
-        the graph's covariance that of shrinkage. A PartitionedGraph takes a model with a Chebyshev spectrum.
+        Its predictions are the prior's until it is given signals of that graph, by `condition_on`, `impute` or
+        ``predict(X, observed=...)``. Levels and scales of nodes are replaced by common ones, and a shrunk covariance by
+        that of the graph. A PartitionedGraph takes a model with a Chebyshev spectrum.
 
         A polynomial that is negative between the frequencies that it was learnt on, as ``constraint="eigenvalues"``
-        allows, is replaced by the nearest one that is nowhere negative, in mean square over those frequencies; then
-        `summary` says by how much they differ. With ``constraint="interval"`` it moves as it is.
+        allows, is replaced by the nearest one that is nowhere negative, in mean square over those frequencies;
+        `summary` then reports their difference. With ``constraint="interval"`` it is never changed.
 
         Raises
         ------
         ValueError
-            If inputs carry over node by node.
+            If the model has a carry-over filter.
         """
         check_is_fitted(self)
         other = graph if isinstance(graph, GraphBase) else as_graph(graph)
@@ -918,28 +917,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         aspect: float | Literal["equal"] = "equal",
         **given: Unpack[AuxiliaryData],
     ) -> Path:
-        """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
+        """Write a report of the learnt models and their accuracy: one HTML file that needs no network.
 
-        It says first what is predicted and how well: the typical error beside that of node means, no change (where
-        inputs are the signal before), ridge regression and, where signals have holes, neighbours on the graph and the
-        iterative imputer; bias, intervals, the worst nodes, and what to watch out for. A map, a node over the signals
-        with what fills its holes, what neighbours share, calibration, filters and models follow, and the certificate.
-        It takes plotly: ``pip install 'spectralgp[report]'``.
+        First come the typical error, compared with node means, no change (if inputs are the signal before), ridge
+        regression and, for missing values, neighbours on the graph and the iterative imputer; bias, intervals, the
+        worst nodes and cautions. Then a map, a node over the signals with imputed values, correlation of neighbours,
+        calibration, filters, models and certificates. It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
         ----------
         path : path
-            The file to write. One of that name is replaced, whole or not at all.
+            File to write. One of that name is replaced, whole or not at all.
         X, Y : array or table, optional
-            Signals to judge predictions by, and their inputs, as in `log_predictive_density`. Those that are training
-            signals are recognised and left out of that. If not given, or if all are training signals, each training
-            signal is predicted from all others by leave-one-out; on a large graph where signals have holes, which
-            leaves no closed form, by the fit itself, and the report says so.
+            Signals to score predictions on, and their inputs, as in `log_predictive_density`. Training signals among
+            them are recognised and left out. By default, or if all are training signals, each training signal is
+            predicted from all others by leave-one-out; or by the fit itself if leave-one-out has no closed form, on a
+            large graph with missing values, and the report says so.
         title : str, optional
             The heading.
         aspect : float or "equal", default="equal"
-            How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
-            pass ``1 / cos(latitude)``.
+            Aspect ratio of the map, height to width; ``1 / cos(latitude)`` for longitudes and latitudes.
         exposure, trials, noise_variance, weights, covariates : optional
             As in `impute`, for held-out signals.
         """
