@@ -161,9 +161,7 @@ def test_inputs_that_are_covariances_are_cut_both_ways():
     given = kernel.at(MATRIX, (cross, np.array([3.0, 5.0])))
     np.testing.assert_array_equal(given.variances, [3.0, 5.0])
     for new in (given, kernel.at(MATRIX, cross)):
-        with pytest.raises(
-            ValueError, match="X must hold the covariance of the test inputs where covariances are wanted"
-        ):
+        with pytest.raises(ValueError, match="X must hold the covariance of the test inputs for this prediction"):
             new.covariance  # noqa: B018
     with pytest.raises(ValueError, match="the test variances in X must"):
         kernel.at(MATRIX, (cross, np.ones(3)))

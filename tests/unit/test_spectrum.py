@@ -279,7 +279,9 @@ def test_a_spectrum_is_restored_from_what_was_found_without_computing_it(laplaci
 def test_what_settings_cannot_have_found_is_refused():
     exact, large = decompose(GRAPHS["ring"]), Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"])
     for values in (exact.eigenvalues[::-1], exact.eigenvalues - 1):
-        with pytest.raises(ValueError, match="eigenpairs must have eigenvalues that ascend from zero; got others"):
+        with pytest.raises(
+            ValueError, match="eigenpairs must have eigenvalues that ascend from zero; got other values"
+        ):
             restored(exact, Exact(), Eigenpairs(values, exact.eigenvectors))
     with pytest.raises(ValueError, match="eigenpairs must be those of the combinatorial Laplacian; got none"):
         restored(exact, Exact(), None)
