@@ -1,1 +1,1 @@
-"""What every room stands on: arrays, checks of arguments, tables, files, progress."""
+"""Foundations of all packages: arrays, checks of arguments, tables, files, progress."""

@@ -1,4 +1,4 @@
-"""Arrays of any library, and threads of the linear algebra under us."""
+"""Arrays of any library, and threads of linear algebra."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
 class _Limit:
-    """How many of us, in any thread, want one linear algebra thread, and what the user has set for each library.
+    """Number of threads of Python inside `few_threads`, and the user's settings of the linear algebra libraries.
 
-    The setting is the process's: whoever comes first sets it, and whoever leaves last puts the user's back.
+    The limit applies to the process: the first thread inside sets it, and the last one restores the user's.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class _Limit:
 
 
 _limit = _Limit()
-# in a forked process nobody is left to release the lock
+# in a forked process no thread is left to release the lock
 os.register_at_fork(after_in_child=lambda: setattr(_limit, "lock", threading.Lock()))
 
 
@@ -64,7 +64,7 @@ def _pools() -> list[Any]:
 
 def _set_threads(n_threads: dict[Any, int]) -> None:
     for pool, number in n_threads.items():
-        # threadpoolctl leaves it to the first thread that set a limit: that thread is forgotten
+        # else only the first thread that set a limit could change it
         if hasattr(pool, "clear_controlling_thread"):
             pool.clear_controlling_thread(force=True)
         pool.set_num_threads(number)

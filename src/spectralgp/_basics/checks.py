@@ -72,7 +72,7 @@ def as_real_array(
 
 
 def numbers_of(objects: NDArray[Any]) -> NDArray[Any]:
-    """Real numbers as they are, or from objects: strings are none, whatever they say, and pandas.NA is NaN."""
+    """Real numbers of an array or of objects; strings are refused, and pandas.NA is NaN."""
     if objects.dtype.kind not in "biufO":
         raise TypeError(f"dtype {objects.dtype}")
     if objects.dtype.kind != "O":
@@ -84,7 +84,7 @@ def numbers_of(objects: NDArray[Any]) -> NDArray[Any]:
 
 
 def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool = False) -> Any:
-    """What is not a masked array as it is, a masked one without its mask, for NumPy drops masks in silence."""
+    """Remove the mask of a masked array, refusing masked entries or making them NaN; return others unchanged."""
     if isinstance(value, list | tuple) and any(isinstance(item, np.ma.MaskedArray) for item in value):
         value = np.ma.array(list(map(np.ma.getdata, value)), mask=list(map(np.ma.getmaskarray, value)))
     if not isinstance(value, np.ma.MaskedArray):
@@ -110,7 +110,7 @@ def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: 
 
 
 def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
-    """Signals in rows, one per input, as float64 of shape (n_signals, n_nodes); NaN is what was not observed."""
+    """Signals in rows, one per input, as float64 of shape (n_signals, n_nodes); NaN is a missing value."""
     sizes = {"n_signals": n_signals, "n_nodes": n_nodes}
     remedy = "Rows are signals, one for each input: did you pass the transpose?"
     return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, allow_nan=True, remedy=remedy)
@@ -140,7 +140,7 @@ def as_integer(value: Any, name: str, minimum: int, maximum: int | None = None) 
 
 
 def check_derivative(claim: str, function: Callable[[Any], Sequence[Array]], at: Any, places: Sequence[str]) -> None:
-    """Refuse a function that answers values and derivatives, one per place, where central differences disagree."""
+    """Refuse a function of values and derivatives, one per place, that central differences contradict."""
     step = 1e-5 * np.maximum(np.abs(at), 1.0)
     given, up, down = function(at)[1], function(at + step)[0], function(at - step)[0]
     for got, high, low, width, place in zip(*np.broadcast_arrays(given, up, down, 2 * step, places), strict=True):

@@ -1,4 +1,4 @@
-"""Libraries that only some users need: loaded where they are used, and asked for by name where they are missing."""
+"""Optional libraries: imported where they are used, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def require(library: str, extra: str, purpose: str) -> Any:
-    """A library that an extra of this package brings; an error says how to install it where it is missing."""
+    """Import an optional library; raise ImportError with the command that installs it."""
     try:
         return import_module(library)
     except ModuleNotFoundError as error:
         name = library.partition(".")[0]
         if error.name is not None and error.name.partition(".")[0] != name:
-            raise  # the library is there, and lacks something itself
+            raise  # a dependency of the installed library is missing
         raise ImportError(
             f"{name} must be installed {purpose}; got an environment without it. "
             f"Install it with: pip install 'spectralgp[{extra}]'."
@@ -21,7 +21,7 @@ def require(library: str, extra: str, purpose: str) -> Any:
 
 
 def can_keep_compiled() -> bool:
-    """Whether Numba finds a place for compiled code: none on a read-only installation without a writable home."""
+    """Whether Numba can cache compiled code: not on a read-only installation without a writable home."""
     from numba import njit
 
     def probe() -> None:

@@ -12,20 +12,20 @@ from pathlib import Path
 
 @contextmanager
 def atomic_write(path: Path | str) -> Iterator[Path]:
-    """Path beside `path` to write to; what stands there when the block ends takes the place of `path`.
+    """Temporary path to write to; when the block ends, the file there replaces `path`.
 
-    A full disk, an error or an interruption leaves the old file as it was and nothing half-written. Readers see the
-    old file or the new one. A symbolic link stays one: the file it points to is replaced. Permissions are kept. What is
-    no plain file, such as a folder, or is write-protected is refused.
+    A full disk, an error or an interruption leaves the old file unchanged and no partial file. Readers see the old file
+    or the new one. The target of a symbolic link is replaced. Permissions are kept. Folders and other special files are
+    refused, and so are write-protected ones.
     """
     target = Path(os.path.realpath(path))
     old = target.stat() if target.exists() else None
     if old is not None and not stat.S_ISREG(old.st_mode):
         raise ValueError(f"path must name a file; got {path}. Pass the name of a new file or of one to replace.")
     if old is not None and not os.access(target, os.W_OK):
-        # replacing asks permission of the folder alone: a protected file would go without a word
+        # replacing needs permission of the folder alone: it would silently replace a protected file
         raise PermissionError(f"path must name a file that may be written; got {path}. Change its permissions first.")
-    # names may be as long as the file system allows: that of this one is cut
+    # the name may be as long as the file system allows, so the temporary one is cut
     beside = target.with_name(f".{target.stem[:40]}-{secrets.token_hex(8)}{target.suffix}")
     try:
         yield beside

@@ -1,4 +1,4 @@
-"""What notebooks show: names and values in a table. Names are data, never markup."""
+"""Tables of names and values for notebooks. Texts are escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def as_html(title: str, properties: Mapping[str, object]) -> str:
-    """A small table with a title, whose every text is escaped."""
+    """Table with a title; all texts are escaped."""
     left = 'style="text-align: left"'
     rows = "".join(
         f'<tr><th scope="row" {left}>{escape(name)}</th><td {left}>{escape(str(value))}</td></tr>'

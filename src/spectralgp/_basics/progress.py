@@ -1,4 +1,4 @@
-"""Progress of long work, told from anywhere below and drawn for those who asked, where a person looks."""
+"""Progress of long work: reports from any depth, and bars on terminals and in notebooks."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from contextvars import ContextVar, copy_context
 from typing import Any
 
 Progress = Callable[[str], None]
-"""What long work calls with the name of each of its steps, when that step is done.
+"""Listener of long work: a function called with the name of each finished step.
 
-What also has the methods ``mention`` and ``announce`` hears of what goes on within a step, and of what is ahead.
+Its optional methods ``mention`` and ``announce`` receive the current activity within a step, and upcoming work.
 """
 
-# who listens, and whether that one counts steps that are done
+# the listener, and whether it counts finished steps
 _listener: ContextVar[tuple[Progress | None, bool]] = ContextVar("spectralgp_progress", default=(None, False))
 
 
 def step_done(step: str) -> None:
-    """Say that a step is done."""
+    """Report a finished step."""
     progress, counts = _listener.get()
     if progress is not None and counts:
         progress(step)
 
 
 def mention(text: str) -> None:
-    """Say what goes on within a step."""
+    """Report the current activity within a step."""
     getattr(_listener.get()[0], "mention", _ignore)(text)
 
 
 def announce(text: str) -> None:
-    """Say what long work is about to do, to who listens and to the log."""
+    """Report upcoming work, to the listener and to the log."""
     logging.getLogger("spectralgp").info(text)
     getattr(_listener.get()[0], "announce", _ignore)(text)
 
@@ -44,12 +44,12 @@ def _ignore(text: str) -> None:
 
 
 def telling(progress: Progress | None) -> AbstractContextManager[None]:
-    """Tell `progress` of the steps of all work inside; None keeps whoever listens already."""
+    """Report the steps of all work inside to `progress`; None keeps the present listener."""
     return nullcontext() if progress is None else _heard_by(progress)
 
 
 def quietly() -> AbstractContextManager[None]:
-    """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
+    """Report no steps inside, only activities: they are part of a larger step."""
     return _heard_by(_listener.get()[0], counts=False)
 
 
@@ -63,19 +63,19 @@ def _heard_by(progress: Progress | None, counts: bool = True) -> Iterator[None]:
 
 
 class ReportedFunction:
-    """A function whose reports reach who listens here, in whichever thread it runs; in another process nobody does."""
+    """Function whose reports reach the present listener from any thread; not from another process."""
 
-    __slots__ = ("_context", "_function")  # no namespace, which wrappers would take over and could not pickle
+    __slots__ = ("_context", "_function")  # no __dict__, which wrappers would copy and could not pickle
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function, self._context = function, copy_context()
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it."""
+        """Run the function."""
         return self._context.copy().run(self._function, *arguments)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """As the function alone, by its own pickle: a context stays in its process."""
+        """Pickle the function without the context, which belongs to its process."""
         return _alone, (self._function,)
 
 
@@ -85,20 +85,20 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progress | None]:
-    """Draw a bar for the work inside, which `step_done` advances; gives what to call instead, or None without a bar.
+    """Draw a bar for the work inside, which `step_done` advances; yield its listener, or None without a bar.
 
-    A bar is drawn on the error stream, if that is a terminal or a notebook's; output that is piped or logged gets
-    nothing. It counts steps without a total where `n_steps` is None.
+    A bar is drawn on the error stream, if that is a terminal or a notebook's, never to a pipe or a log. It has no total
+    if `n_steps` is None.
     """
     ipython = sys.modules.get("IPython")  # whose shell, in a notebook, has a kernel behind it
     in_notebook = ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
     # a Windows program without a console has no error stream
     if not show or not (in_notebook or (sys.stderr is not None and sys.stderr.isatty())):
-        with _heard_by(None):  # the steps of this work are none of those that somebody outside may count
+        with _heard_by(None):  # steps of this work are not those of an outer listener
             yield None
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a notebook without ipywidgets, which gets a line of text
+        warnings.simplefilter("ignore")  # in a notebook without ipywidgets the bar is a line of text
         from tqdm.auto import tqdm
     shown = "{desc}: {n_fmt} [{elapsed}]" if n_steps is None else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
     columns, rows = (None, None) if in_notebook else shutil.get_terminal_size()  # never zero, as tqdm would have them
@@ -111,7 +111,7 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
 
 
 class _Bar:
-    """A bar of tqdm, which draws it now and then, as a listener."""
+    """Listener that draws a bar by tqdm."""
 
     def __init__(self, title: str, drawn: Any) -> None:
         self._title, self._drawn = title, drawn

@@ -64,7 +64,7 @@ Count = Annotated[int, ge(0)]
 
 
 def kinds_of(base: type) -> Iterator[type[Any]]:
-    """Dataclasses of this package that are a base class or derived from it, and not abstract."""
+    """Concrete dataclasses of this package among a base class and its subclasses."""
     if "__dataclass_fields__" in vars(base) and not inspect.isabstract(base):
         yield base
     below: list[type] = base.__subclasses__()

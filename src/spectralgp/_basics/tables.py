@@ -1,6 +1,6 @@
-"""Tables from outside, whatever library they come from: read, matched by name, and written again.
+"""Tables of any library: reading, matching by name, and writing.
 
-Libraries are reached through narwhals, which is loaded where a table is met; arrays of xarray are read beside it.
+Tables are read through narwhals, which is imported when one is met; arrays of xarray are read separately.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 
 DAY = np.timedelta64(1, "D")
 MICROSECONDS_A_DAY = 86_400_000_000
-NODE = "node"  # what the dimension of the nodes is called where nothing else is known
+NODE = "node"  # default name of the dimension of the nodes
 
 
 @dataclass(frozen=True)
 class TableKind:
-    """What kind of table something is, so that answers can be of the same kind."""
+    """Library and layout of a table, so that answers can have the same."""
 
-    # "xarray", or as narwhals calls it: "pandas", "polars", "pyarrow" and others
+    # "xarray", or the name in narwhals: "pandas", "polars", "pyarrow" and others
     library: Annotated[str, StoredAs(Literal[WRITTEN])]
-    dims: tuple[str, str] | None = None  # of an array of xarray: that of the rows, and that of the columns
-    is_turned: bool = False  # whether that of the columns comes first
+    dims: tuple[str, str] | None = None  # dimensions of an array of xarray: rows, and columns
+    is_turned: bool = False  # whether the dimension of the columns comes first
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table that was read."""
+    """Table read from any library."""
 
     values: NDArray[Any]  # of shape (n_rows, n_columns), or (n_rows,) for a series; NaN for nulls
     names: tuple[Hashable, ...] | None  # of the columns
     index: Any  # pandas Index with the labels of the rows; None in libraries without
     layout: TableKind
-    native: Any  # the table itself; rows first, as pandas', if it was xarray's
-    source: Any  # the table as it came
-    dates: tuple[int, ...] = ()  # columns of `values` that are days since 1970, made of dates
+    native: Any  # the table itself; an array of xarray as a pandas table, rows first
+    source: Any  # the given table
+    dates: tuple[int, ...] = ()  # columns of `values` that were dates, now days since 1970
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,10 +77,10 @@ def as_table(
     rows: str | None = None,
     allow_dates: bool = False,
 ) -> Any:
-    """A table of any library as a `Table`; arrays, and all else that is no table, as they are.
+    """Convert a table of any library to a `Table`; return arrays and other objects unchanged.
 
-    `argument` is its name in messages. By the `names` of the columns that are expected, or by the dimension of the
-    `rows`, an array of xarray says which dimension is which. Where dates are allowed, they become `days_of`.
+    `argument` is its name in messages. The expected `names` of the columns, or the dimension of the `rows`, identify
+    the dimensions of an array of xarray. If dates are allowed, they become numbers by `days_of`.
     """
     if thing is None or isinstance(thing, Table | np.ndarray | list | tuple | dict | str) or is_array_api_obj(thing):
         return thing
@@ -121,7 +121,7 @@ def _repeated(names: Iterable[Hashable], condition: str) -> ValueError:
 
 
 def days_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Dates as days since 1970, in UTC where they have a time zone; None for anything else.
+    """Convert dates to days since 1970, in UTC if they have a time zone; None for other values.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def days_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def columns_in_days(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """An array of shape (n_rows, n_columns) with columns of dates as days, and which they are."""
+    """Array of shape (n_rows, n_columns) with columns of dates as days, and the positions of these columns."""
     if array.ndim != 2 or array.dtype.kind not in "MO":
         return array, ()
     columns = [days_of(column) for column in array.T]
@@ -157,7 +157,7 @@ def columns_in_days(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]
 
 
 def _in_days(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], tuple[int, ...]]:
-    """A table with columns of dates as days, and which they are."""
+    """Table with columns of dates as days, and the positions of these columns."""
     from narwhals.stable import v2 as nw
 
     native: Any = frame.to_native()
@@ -197,14 +197,14 @@ def _values(frame: nw.DataFrame[Any], argument: str) -> NDArray[Any]:
         if np.dtype(object) not in kinds:
             return native.to_numpy(dtype=dtype, na_value=np.nan)
         objects = native.to_numpy(dtype=object, copy=True)
-        objects[native.isna().to_numpy()] = np.nan  # whatever stands for nothing there
+        objects[native.isna().to_numpy()] = np.nan  # all markers of missing values
         return objects.astype(dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{argument} must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
 def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
-    """Refuse columns that do not hold numbers, each named; what to do about them depends on their kind."""
+    """Refuse columns that do not hold numbers, by name, with a remedy for their kind."""
     from narwhals.stable import v2 as nw
 
     schema = frame.schema
@@ -248,7 +248,7 @@ def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
 
 
 def is_data_array(thing: Any) -> bool:
-    """Whether something is an array of xarray, which is not loaded to find out."""
+    """Whether an object is an array of xarray, without importing xarray."""
     xarray: Any = sys.modules.get("xarray")
     return xarray is not None and isinstance(thing, xarray.DataArray)
 
@@ -291,7 +291,7 @@ def rows_first(array: Any, argument: str, names: Collection[Hashable] | None, ro
 
 
 def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
-    """The dimension of the nodes: the one that has their names, or that is called so; or the one beside the rows."""
+    """Dimension of the nodes: the one with their names, or with the name "node", or the one other than the rows."""
     if rows is not None and rows in array.dims:
         return next(dim for dim in array.dims if dim != rows)
     if argument == "X":  # whose columns are features, of any names
@@ -321,19 +321,19 @@ def frame_names(table: Any) -> tuple[Any, ...] | None:
 
 
 def frame_index(table: Any) -> Any:
-    """Index of a table that has one, as those of pandas do; None for anything else, and for a single column."""
+    """Index of a table, such as those of pandas; None for other objects and for a single column."""
     if isinstance(table, Table):
         return table.index if len(table.shape) == 2 else None
     return getattr(table, "index", None) if hasattr(table, "columns") else None
 
 
 def is_counted(index: Any) -> bool:
-    """Whether an index says no more than the numbers of rows: none, or what pandas makes where there is none."""
+    """Whether an index merely counts the rows: none, or the default index of pandas."""
     return index is None or (hasattr(index, "step") and index.name is None)
 
 
 def row_labels(index: Any, n_rows: int, first: int = 0) -> tuple[str, ...]:
-    """Rows by the labels of an index, or by number where it has none of its own; dates without zeros of time.
+    """Labels of rows by an index, or by number without one; dates without zeros of time.
 
     Examples
     --------
@@ -345,11 +345,11 @@ def row_labels(index: Any, n_rows: int, first: int = 0) -> tuple[str, ...]:
         start = first if index is None else index.start
         return tuple(f"row {start + row}" for row in range(n_rows))
     if hasattr(index, "tz_localize"):
-        index = index.tz_localize(None).to_numpy()  # what the clock shows
+        index = index.tz_localize(None).to_numpy()  # local time
     if getattr(index, "dtype", np.dtype(object)).kind != "M":
         return tuple(str(label) for label in index)
     texts = np.datetime_as_string(np.asarray(index, dtype="M8[us]"))
-    for ending in (".000000", ":00", "T00:00"):  # as far as all of them have it
+    for ending in (".000000", ":00", "T00:00"):  # shortened if all labels have the ending
         if all(text.endswith(ending) for text in texts):
             texts = np.array([text.removesuffix(ending) for text in texts])
         else:
@@ -378,7 +378,7 @@ def check_same_order(X: Any, Y: Any, argument: str = "Y") -> None:
 
 
 def match_rows(index: Any, wanted: Any, argument: str) -> NDArray[np.intp] | slice:
-    """Positions of wanted row labels in an index; all rows as they are where either only counts them."""
+    """Positions of wanted row labels in an index; a full slice if either merely counts the rows."""
     if is_counted(index) or is_counted(wanted) or index.equals(wanted):
         return slice(None)
     positions = {label: place for place, label in enumerate(index)}
@@ -394,7 +394,7 @@ def match_columns(
     item: str = "column",
     of: str = "node of the graph",
 ) -> NDArray[np.intp]:
-    """Positions of the columns named as nodes, or as `of` says, in the order of `names`; `item` is a column's word."""
+    """Positions of named columns in the order of `names`; `item` and `of` name columns and their counterparts."""
     positions = {column: index for index, column in enumerate(columns)}
     if set(names) != positions.keys() or len(positions) != len(columns):
         raise _unmatched(columns, names, argument, item, of, "name", f"Rename or select {item}s")
@@ -404,7 +404,7 @@ def match_columns(
 def _unmatched(
     labels: Collection[Hashable], wanted: Collection[Hashable], argument: str, item: str, of: str, by: str, remedy: str
 ) -> ValueError:
-    """The error of labels of items that are not those wanted, which says the first that are too many or missing."""
+    """Error for labels that differ from the wanted ones, with the first unknown and missing ones."""
     found, known, kind = set(labels), set(wanted), of.partition(" ")[0]
     unknown, missing = [one for one in labels if one not in known], [one for one in wanted if one not in found]
     return ValueError(
@@ -424,14 +424,14 @@ def some(items: list[Any]) -> str:
 
 LIBRARIES = ("pandas", "polars", "pyarrow", "xarray")
 WRITTEN = (*LIBRARIES, "modin", "cudf")  # those that narwhals can make, too
-SIGNAL = "signal"  # what the dimension of the rows is called where nothing else is known
+SIGNAL = "signal"  # default name of the dimension of the rows
 
 
 def to_table(values: Any, layout: TableKind, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
-    """Numbers of shape (n_rows, n_columns) or (n_rows,) as a table of a kind.
+    """Convert numbers of shape (n_rows, n_columns) or (n_rows,) to a table.
 
-    Libraries that know texts only have the `names` of the columns as texts; without names, columns are numbered. The
-    `index` is that of pandas, for libraries that have such.
+    Libraries whose columns have text names get the `names` as text; without names, columns are numbered. The `index` is
+    one of pandas, for libraries that have indexes.
     """
     numbers = np.asarray(on_host(values))
     extra = layout.library if layout.library in LIBRARIES else "all"
@@ -475,7 +475,7 @@ def _data_array(xarray: Any, numbers: Any, layout: TableKind, names: Sequence[Ha
 
 
 def like_table(values: Any, table: Any) -> Any:
-    """An array as what a table or array is: a table with its names and index, or an array of its library."""
+    """Convert an array to the kind of a table or array: a table with its names and index, or its library's array."""
     if isinstance(table, Table):
         source, layout = table.source, table.layout
         if layout.library == "xarray":

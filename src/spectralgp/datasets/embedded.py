@@ -1,7 +1,7 @@
 """Data that come with the package: incomes, fertility, particulate matter, and counts of deaths in counties.
 
 Nothing is downloaded, and arrays are read-only. ``datasets/data/README.md`` has the sources of the data and their
-terms, which whoever passes them on must name.
+terms, which must be passed on with them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spectralgp.graphs.weights import frozen
 
 @dataclass(frozen=True, eq=False)
 class USIncome:
-    """Annual income per head of the 48 contiguous US states, with the graph of who borders whom.
+    """Annual income per head of the 48 contiguous US states, with the graph of borders.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def load_us_income() -> USIncome:
 
 @dataclass(frozen=True, eq=False)
 class Fertility:
-    """Total fertility rates of 198 countries, with the graph of who borders whom.
+    """Total fertility rates of 198 countries, with the graph of borders.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Fertility:
 
 
 def load_fertility() -> Fertility:
-    """Read the fertility rates of 198 countries, with the holes they have, and the countries' graph.
+    """Read the fertility rates of 198 countries, some of them missing, and the countries' graph.
 
     From the World Bank's World Development Indicators. Of 10296 rates 582 (5.7%) are missing, in 16 countries: some
     start late (Greenland in 1990), some report every few years, and three have none (Monaco, San Marino and Tuvalu).
@@ -118,7 +118,7 @@ def load_fertility() -> Fertility:
 
 @dataclass(frozen=True, eq=False)
 class AirQuality:
-    """Daily means of particulate matter (PM10) at rural stations, with the graph of which are near.
+    """Daily means of particulate matter (PM10) at rural stations, with the graph of near stations.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class AirQuality:
     dates : ndarray of datetime64 of shape (365,)
         The days of 2003.
     concentrations : ndarray of shape (365, 50)
-        Micrograms per cubic metre: one signal per day, one column per station. NaN where a station has none.
+        Micrograms per cubic metre: one signal per day, one column per station. NaN where a value is missing.
     """
 
     graph: Graph
@@ -137,7 +137,7 @@ class AirQuality:
 
 
 def load_air_quality() -> AirQuality:
-    """Read a year of particulate matter at 50 rural stations in Germany, with the holes it has.
+    """Read a year of particulate matter at 50 rural stations in Germany, some values missing.
 
     From the European Environment Agency's AirBase. 2003 is the year of 1998 to 2009 with the fewest values missing, and
     the stations are those that have at least half of its days: 1,043 of 18,250 values (5.7%) are missing.
@@ -157,7 +157,7 @@ def load_air_quality() -> AirQuality:
 
 @dataclass(frozen=True, eq=False)
 class Sids:
-    """Sudden infant deaths in the counties of North Carolina, with the graph of which are neighbours.
+    """Sudden infant deaths in the counties of North Carolina, with the graph of neighbours.
 
     Attributes
     ----------
@@ -167,8 +167,7 @@ class Sids:
     periods : tuple of str
         "1974-78" and "1979-84".
     deaths : ndarray of shape (2, 100)
-        One row per period, one column per county. What a rate is made of: deaths are counts, and births are their
-        exposure.
+        One row per period, one column per county: counts, of which births are the exposure.
     births : ndarray of shape (2, 100)
         Live births.
     nonwhite_births : ndarray of shape (2, 100)
@@ -202,7 +201,7 @@ def load_sids() -> Sids:
 
 @dataclass(frozen=True, eq=False)
 class Homicides:
-    """Homicides in 78 counties around St. Louis, with the graph of which are neighbours.
+    """Homicides in 78 counties around St. Louis, with the graph of neighbours.
 
     Attributes
     ----------

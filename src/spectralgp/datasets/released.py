@@ -31,12 +31,12 @@ CHUNK_BYTES = 2**16
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """One file of the paper's data, and what its content is checked by: its SHA-256 sum, or git's name of it."""
+    """File of the paper's data, with the checksum of its content: SHA-256, or git's blob hash."""
 
     name: str
     sha256: str | None = None
-    git_blob: str | None = None  # the hash by which git names the content, from the list of the repository's files
-    subfolder: str = ""  # of a folder of data, where the file may stand instead
+    git_blob: str | None = None  # hash of the content in git, from the repository's list of files
+    subfolder: str = ""  # of a folder of data, where the file may also be
 
 
 CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
@@ -79,8 +79,8 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
     that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning). A download is kept only if
     it is the released file; where the error stream is a terminal, a bar shows how far it is. The array is read-only.
 
-    A file that is nowhere and cannot be downloaded is a FileNotFoundError, which says which file to put where; one that
-    is not the released one, by its SHA-256 sum, a ValueError.
+    A file that is missing and cannot be downloaded raises FileNotFoundError, with the place to put it; one with another
+    SHA-256 sum than the released file raises ValueError.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Traffic:
 
 
 def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
-    """Read the daily congestion at 75 bottlenecks of San Francisco that the paper predicts.
+    """Read the daily congestion at 75 bottlenecks of San Francisco, which the paper predicts.
 
     The file is `traffic_delay_san_francisco.mat`, read as `load_weather` describes.
     """
@@ -180,7 +180,7 @@ def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
 class Cerebellum:
     """Graph of 4465 voxels of the cerebellum (Behjat et al., 2016), with edges of weight 1 between neighbours.
 
-    BOLD signals (292, 4465) are in its rows; None if they were not asked for.
+    `signals` are BOLD signals in rows (292, 4465), or None with ``signals=False``.
     """
 
     graph: Graph
@@ -225,9 +225,9 @@ def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) 
 
 
 def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Path of a file, downloaded into the cache if it is nowhere on this machine.
+    """Path of a file, downloaded into the cache if it is not on this machine.
 
-    A download is checked before it has the file's name: what is interrupted or damaged is never found later.
+    A download gets the file's name after its check: an interrupted or damaged one is never used.
     """
     found = find_file(file, folder)
     if found is not None:
@@ -272,7 +272,7 @@ def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
 
 
 def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
-    """Refuse what is not the released file; `shown` is what messages call it."""
+    """Refuse any other file than the released one; `shown` is its name in messages."""
     n_bytes = path.stat().st_size
     kind, expected, begun = "SHA-256", file.sha256, hashlib.sha256()
     if expected is None:
@@ -288,14 +288,14 @@ def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
 
 
 def _download(url: str, path: Path) -> None:
-    """Write what an address serves to a file, with a bar where a person looks."""
+    """Download an address to a file, with a progress bar."""
     pooch = require("pooch", "data", "to download the paper's data")
     with progress_bar(f"download of {url.rpartition('/')[2]}", N_PROGRESS_STEPS, show=True):
         pooch.HTTPDownloader(progressbar=_Steps(), chunk_size=CHUNK_BYTES)(url, str(path), None)
 
 
 class _Steps:
-    """Bytes as pooch counts them, reported in hundredths of `total`, which pooch sets; zero where it is not known."""
+    """Progress bar for pooch: bytes reported in hundredths of `total`, which pooch sets; zero if unknown."""
 
     def __init__(self) -> None:
         self.total = self._n_bytes = self._n_steps = 0

@@ -13,7 +13,7 @@ from spectralgp.graphs import Graph
 from spectralgp.model.kernels import Polynomial
 from spectralgp.model.spectra import decompose
 
-N_NEAREST = 2  # neighbours that a sensor is joined to however far they are
+N_NEAREST = 2  # neighbours that a sensor is joined to at any distance
 WEIGHT_AT_RANGE = 0.6
 MAX_TRIES = 1000
 
@@ -74,11 +74,11 @@ class FilteredSignals:
     Attributes
     ----------
     signals, clean : ndarray of shape (n_signals, n_nodes)
-        What is observed, and the same without noise, whose variance over all entries is one.
+        Observed signals, and the signals without noise, whose variance over all entries is one.
     graph_kernel : Polynomial
-        The filter that made them, with the amplitude that goes with that variance.
+        The true filter, with the amplitude for that variance.
     noise_variance : float
-        Variance of the noise that was added.
+        Variance of the added noise.
     """
 
     signals: Array
@@ -101,7 +101,7 @@ def draw_filtered_signals(
     Parameters
     ----------
     graph : Graph
-        Where the `n_signals` signals live.
+        Graph of the `n_signals` signals.
     coefficients : array-like of shape (degree + 1,)
         ``theta_0, theta_1, ...`` of the true filter; signals are scaled to unit variance after filtering, as the
         paper's script does, and the filter along with them.
@@ -136,7 +136,7 @@ def draw_filtered_signals(
 def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> Array:
     """Random covariance matrix (n_signals, n_signals) from the inverse Wishart distribution with identity scale.
 
-    As many degrees of freedom as signals, the fewest for which the distribution exists, as in the paper's script.
+    The degrees of freedom equal the number of signals, the least for which it exists, as in the paper's script.
     """
     as_integer(n_signals, "n_signals", 1)
     white = random_state.standard_normal((n_signals, n_signals))  # white^T white has the Wishart distribution

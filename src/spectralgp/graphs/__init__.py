@@ -1,4 +1,4 @@
-"""Graphs: weights between nodes, their names and places, and the Laplacians made of them."""
+"""Graphs: weights between nodes, names and coordinates, and Laplacians."""
 
 from spectralgp.graphs.converters import as_graph
 from spectralgp.graphs.core import LAPLACIANS, Graph, GraphBase, LaplacianKind

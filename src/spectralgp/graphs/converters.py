@@ -1,4 +1,4 @@
-"""Graphs from the graphs of other libraries, by the module of their class, without importing what is not there."""
+"""Conversion of other libraries' graphs, by the module of their class, without importing the libraries."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from spectralgp.graphs.weights import as_weights
 
 
 def as_graph(graph: Any) -> Graph:
-    """Graph from whatever holds one.
+    """Convert adjacency matrices and other libraries' graphs to a `Graph`.
 
     Parameters
     ----------
     graph : Graph, array, sparse matrix, or a graph of another library
-        - a `Graph`, returned as it is;
+        - a `Graph`, returned unchanged;
         - a NumPy array or SciPy sparse matrix, the adjacency;
         - a pandas DataFrame, the adjacency, with the same node names in index and columns;
         - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the weights;
         - a PyGSP graph, with its coordinates;
         - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
 
-        Labels are names even where they only count the nodes, so that a DataFrame of signals is matched by them.
+        Labels are names even if they merely count the nodes, so that a DataFrame of signals is matched by them.
 
     Raises
     ------
     TypeError, ValueError
-        If it is none of these, directed (also by row-standardised weights), or anything else that `Graph` refuses.
+        If it is none of these, directed (also by row-standardised weights), or no valid `Graph`.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def as_graph(graph: Any) -> Graph:
 
 
 def _reader_of(graph: Any) -> Callable[[Any], Graph] | None:
-    """The function that reads graphs of an object's library."""
+    """Reader of graphs of an object's library; None if there is none."""
     libraries = (base.__module__.partition(".")[0] for base in type(graph).__mro__)
     return next((_READERS[library] for library in libraries if library in _READERS), None)
 
 
 def _holds_graphs(graphs: Any) -> bool:
-    """Whether a collection has graphs, or matrices, as its members: rows of one matrix have one axis."""
+    """Whether a collection holds graphs or matrices, rather than the rows of one matrix."""
     return any(
         len(one.shape) == 2 if hasattr(one, "shape") else isinstance(one, GraphBase) or _reader_of(one) is not None
         for one in (graphs.values() if isinstance(graphs, dict) else graphs)

@@ -35,14 +35,14 @@ LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized", "balance
 
 NAMES_SHOWN = 5  # in a notebook
 MAX_DENSE_NODES = 200  # for which a dense eigenvalue routine is faster than Lanczos iterations
-EIGENVALUE_RESIDUAL = 1e-9  # of an eigenpair that counts as found, where the largest degree is one
+EIGENVALUE_RESIDUAL = 1e-9  # of a converged eigenpair, if the largest degree is one
 
 
 class GraphBase(ABC):
-    """An undirected weighted graph that never changes, and is its own copy: in memory, or as a folder of partitions."""
+    """Immutable undirected weighted graph, which is its own copy: in memory, or a folder of partitions."""
 
     is_whole: ClassVar[bool] = True  # whether all of it is in memory, so that it can be decomposed
-    _cache: dict[Hashable, Any]  # expensive results, which pickles leave out
+    _cache: dict[Hashable, Any]  # expensive results, which are not pickled
 
     @property
     @abstractmethod
@@ -57,15 +57,15 @@ class GraphBase(ABC):
     @property
     @abstractmethod
     def names(self) -> Sequence[Hashable] | None:
-        """Names of the nodes, if they have any."""
+        """Names of the nodes; None without names."""
 
     @property
     @abstractmethod
     def coordinates(self) -> Any:
-        """Where the nodes are, shape (n_nodes, n_dimensions), if that is known."""
+        """Coordinates of the nodes, shape (n_nodes, n_dimensions); None if unknown."""
 
     def require_whole(self, purpose: str) -> Graph:
-        """The graph, if all of it is in memory; a TypeError which states the purpose if it is in partitions."""
+        """Return the graph; raise TypeError, with the purpose, if it is in partitions."""
         if not isinstance(self, Graph):
             raise TypeError(
                 f"graph must be in memory {purpose}; got {type(self).__name__}. Use a Graph, where it fits into memory."
@@ -73,7 +73,7 @@ class GraphBase(ABC):
         return self
 
     def as_native(self, signals: Any) -> Any:
-        """Signals on this graph as its operators take them; an error if they have holes and it cannot fill them in."""
+        """Return signals in the form of the graph's operators; raise ValueError for missing values it cannot handle."""
         return signals
 
     @abstractmethod
@@ -94,10 +94,10 @@ class GraphBase(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph(GraphBase):
-    """An undirected weighted graph that never changes.
+    """Immutable undirected weighted graph.
 
     A copy, also by `sklearn.base.clone`, is the graph itself; graphs are equal only if they are the same object.
-    Expensive results, such as the eigendecomposition, are remembered on it and left out of pickles.
+    Expensive results, such as the eigendecomposition, are cached on it and not pickled.
 
     Parameters
     ----------
@@ -106,16 +106,16 @@ class Graph(GraphBase):
         float64. Directions that differ by rounding are averaged: by no more than 1e-8 of the larger weight in
         float64, 1e-5 in float32 and 1e-2 in float16. Any larger difference, and any between integers, is an error.
     names : sequence of hashables of length n_nodes, optional
-        Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
-        be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).
+        Distinct node names, in the order of the rows of `weights`; tables of signals are matched by name. They may be
+        integers, but in a selection of nodes an integer is a position (see `subgraph` and `positions`).
     coordinates : array-like of shape (n_nodes, n_dimensions), optional
-        Where the nodes are: for drawing, and for the levels of nodes that were never observed.
+        Coordinates of the nodes, for drawing, and for the levels of nodes without observations.
 
     Raises
     ------
     TypeError, ValueError
         If `weights` is no adjacency matrix of real numbers (see `as_graph` for other libraries' graphs), or `names`
-        or `coordinates` do not fit it.
+        or `coordinates` do not match it.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Graph(GraphBase):
 
     @classmethod
     def _built(cls, weights: Any, names: Any, coordinates: Any) -> Self:
-        """Graph on a matrix that this package made and froze: it is neither checked nor copied again."""
+        """Graph on a validated, read-only matrix, which is neither checked nor copied again."""
         graph = cls.__new__(cls)
         graph._fill(weights, names, coordinates)
         return graph
@@ -172,14 +172,14 @@ class Graph(GraphBase):
             `names` consists of integers. An edge listed several times, in either direction and with one weight,
             counts once. An edge of weight zero is no edge.
         weights : array-like of shape (n_edges,), optional
-            Edge weights; 1 if neither these nor the edges say otherwise.
+            Edge weights; 1 unless given here or with the edges.
         names : sequence of hashables, optional
-            Node names in the order wanted, also of nodes without edges. By default labels become names in the
+            Node names in the desired order, including nodes without edges. By default labels become names in the
             order of their first appearance, and integers give a graph without names.
         n_nodes : int, optional
-            Number of nodes, for integer edges that leave some node without an edge.
+            Number of nodes, if some of them have no edge and edges are integers.
         coordinates : array-like of shape (n_nodes, n_dimensions), optional
-            Where the nodes are.
+            Coordinates of the nodes.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class Graph(GraphBase):
             Nearness by `n_neighbors` is not mutual. With W from each node to its neighbours, the weights are the
             elementwise maximum of W and W^T, ``(W + W^T) / 2`` or the elementwise minimum.
         metric : {"euclidean", "haversine"}, default="euclidean"
-            What a distance d is. With "haversine" points are longitude and latitude in degrees, and d is the
+            Kind of distance d. With "haversine" points are longitude and latitude in degrees, and d is the
             length of the great circle in kilometres on a sphere of radius 6371.0088 km.
         names : sequence of hashables of length n_nodes, optional
             Node names, instead of those of a table.
@@ -258,7 +258,7 @@ class Graph(GraphBase):
 
     @classmethod
     def edgeless(cls, n_nodes: int, names: Any = None) -> Self:
-        """Graph without edges, for models whose nodes have nothing to do with each other; no matrix is built.
+        """Graph without edges, for models of unrelated nodes; no dense matrix is built.
 
         Examples
         --------
@@ -303,9 +303,9 @@ class Graph(GraphBase):
         Parameters
         ----------
         kind : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
-            Which Laplacian; "balanced" is the combinatorial one of the weights ``D^-1/2 W D^-1/2``, which ties a node
-            of low degree as firmly as others, and still has constants for its smoothest signals. The row of an isolated
-            node is zero in all of them.
+            Kind of Laplacian; "balanced" is the combinatorial one of the weights ``D^-1/2 W D^-1/2``, which couples
+            nodes of low degree as strongly as others, and keeps constants as its smoothest signals. The row of an
+            isolated node is zero in all kinds.
         scaled : bool, default=False
             Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1].
 
@@ -324,7 +324,7 @@ class Graph(GraphBase):
         return laplacian
 
     def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
-        """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up."""
+        """Weights and diagonal of a Laplacian, ``diag(diagonal) - weights``."""
         as_option(kind, "kind", LAPLACIANS)
         return laplacian_parts(self.weights, self.degrees, kind)
 

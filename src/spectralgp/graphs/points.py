@@ -110,7 +110,7 @@ class Sphere:
 
 
 def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
-    """Points with their metric, and the names that a table or geometries give them."""
+    """Points with their metric, and their names in a table or in geometries."""
     as_option(metric, "metric", ("euclidean", "haversine"))
     geometry: Any = getattr(points, "geometry", None)
     if hasattr(geometry, "crs"):
@@ -156,7 +156,7 @@ def as_points(points: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PointJoin:
-    """Which points are joined, and how heavily; `Graph.from_points` says what the fields mean."""
+    """Rule that joins points and weighs the edges; see `Graph.from_points` for the fields."""
 
     n_neighbors: int | None
     radius: float | None
@@ -165,7 +165,7 @@ class PointJoin:
     symmetrize: str
 
     def checked(self, n_nodes: int) -> PointJoin:
-        """The joining with either n_neighbors or a radius, which gets a little more for rounding."""
+        """Return a validated copy with either n_neighbors or a radius, which is widened by rounding."""
         as_option(self.weights, "weights", ("gaussian", "inverse", "binary"))
         as_option(self.symmetrize, "symmetrize", ("maximum", "average", "minimum"))
         bandwidth = None if self.bandwidth is None else as_positive(self.bandwidth, "bandwidth")
@@ -192,7 +192,7 @@ class PointJoin:
 
 
 def weights_from_points(places: Plane | Sphere, joining: PointJoin) -> Any:
-    """Weights for `Graph.from_points`, whose docstring says what they mean."""
+    """Return the weights of `Graph.from_points`."""
     n_nodes, n_neighbors, embedded = len(places.points), cast(int, joining.n_neighbors), places.embedded()
     integers, tree = small_integers(n_nodes), cKDTree(embedded)
     if joining.radius is not None:
@@ -212,9 +212,9 @@ def weights_from_points(places: Plane | Sphere, joining: PointJoin) -> Any:
 
 
 def others_of(neighbors: Integers) -> Mask:
-    """Which of a point's nearest points are others, for every point, the same number for each."""
+    """Mask of the neighbours of each point that are not the point itself, the same number for each."""
     others: Mask = neighbors != np.arange(len(neighbors))[:, np.newaxis]
-    # where coincident points crowded a node out of its own list, its farthest neighbour is dropped instead
+    # if coincident points displaced a node from its own list, its farthest neighbour is dropped instead
     others[others.all(axis=1), -1] = False
     return others
 
@@ -249,7 +249,7 @@ def weigh(squared: Array, weights: str, bandwidth: float | None) -> Array:
 
 
 def symmetrized(directed: Any, other: Any, symmetrize: str) -> Any:
-    """Weights from those in one direction, and those in the other at the same place."""
+    """Combine the weights of both directions."""
     if symmetrize == "maximum":
         return directed.maximum(other)
     if symmetrize == "minimum":
@@ -260,7 +260,7 @@ def symmetrized(directed: Any, other: Any, symmetrize: str) -> Any:
 
 
 def usual_bandwidth(pieces: Sequence[Array]) -> float:
-    """Mean of squared distances; they are added up without rounding, so that neither order nor pieces matter."""
+    """Mean of squared distances; the sum is exact, so that it does not depend on order or pieces."""
     total = math.fsum(chain.from_iterable(map(np.asarray, pieces)))  # a memory map itself is slow to iterate over
     if total == 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What graphs are made of, checked: adjacency matrices, lists and tables of edges, names and coordinates of nodes."""
+"""Validation of the parts of graphs: adjacency matrices, lists and tables of edges, names, coordinates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop th
 
 
 def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
-    """Distinct hashable names, one per node; they count the nodes where `n_nodes` is not given."""
+    """Distinct hashable names, one per node; any number of them if `n_nodes` is None."""
     listed = names.tolist() if hasattr(names, "tolist") else names
     if isinstance(listed, str | bytes | Set) or not hasattr(listed, "__iter__"):
         raise TypeError(
@@ -56,31 +56,31 @@ def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
 
 
 def missing_labels(labels: Iterable[Hashable]) -> list[Hashable]:
-    """Those of some labels that stand for a missing value: None, NaN, pandas.NA and NaT."""
-    # NaN is the one label that differs from itself; the others go by their type, for pandas may not be there
+    """Labels that stand for a missing value: None, NaN, pandas.NA and NaT."""
+    # NaN is the one label that differs from itself; others are known by type, as pandas may not be installed
     kinds = ("NoneType", "NAType", "NaTType")
     return [one for one in labels if type(one).__name__ in kinds or (isinstance(one, float) and one != one)]
 
 
 def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
-    """Finite coordinates of shape (n_nodes, n_dimensions), read-only and shared with nobody."""
+    """Finite coordinates of shape (n_nodes, n_dimensions), as a read-only copy."""
     axes, remedy = ("n_nodes", "n_dimensions"), "Rows are nodes, in the order of the rows of weights."
     return frozen(as_real_array(coordinates, "coordinates", axes, sizes={"n_nodes": n_nodes}, remedy=remedy).copy())
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, read-only from now on."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 
 
 def is_range(labels: Sequence[Hashable]) -> bool:
-    """Whether labels only count the nodes 0, 1, 2, ..., and so name nothing."""
+    """Whether labels merely count the nodes 0, 1, 2, ..."""
     return all(isinstance(label, int | np.integer) and label == place for place, label in enumerate(labels))
 
 
 def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Positions of the nodes chosen by position, mask or name, each once; see `Graph.subgraph`."""
+    """Positions of nodes selected by position, mask or name, each once; see `Graph.subgraph`."""
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise TypeError(f"nodes must be a sequence of nodes; got {nodes!r}. Pass a list, such as [{nodes!r}].")
     nodes = without_mask(nodes, "nodes")
@@ -117,7 +117,7 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
 
 
 def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
-    """Symmetric adjacency matrix, canonical, read-only and shared with nobody; `remedy` is for directed graphs."""
+    """Validated adjacency matrix, as a canonical read-only copy; `remedy` is for directed graphs."""
     given = weights if issparse(weights) else _dense(weights)
     if len(given.shape) != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(f"weights must have shape (n_nodes, n_nodes); got {given.shape}. {_ADJACENCY}")
@@ -147,7 +147,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
 
 
 def _check_laplacian(matrix: Any) -> None:
-    """Refuse what has nothing but negative numbers off a positive diagonal."""
+    """Refuse matrices with only negative numbers off a positive diagonal."""
     diagonal, n_positive = matrix.diagonal(), np.count_nonzero(matrix.data > 0)
     if not n_positive or n_positive == matrix.nnz or n_positive > np.count_nonzero(diagonal > 0):
         return
@@ -164,7 +164,7 @@ def _check_laplacian(matrix: Any) -> None:
 
 
 def check_sums(values: Array, degrees: Array, nodes: Any = None) -> None:
-    """Refuse weights of all nodes, or of some, whose sums overflow or are too small to keep their digits."""
+    """Refuse weights whose sums at nodes overflow or are subnormal."""
     tiny = float(np.finfo(np.float64).tiny)
     if not np.isfinite(degrees.sum()):
         raise ValueError(
@@ -193,13 +193,13 @@ def _dense(weights: Any) -> Array:
 
 
 def _from_sparse(weights: Any) -> Any:
-    """Convert to canonical CSR in float64, in arrays of its own."""
+    """Copy to canonical CSR in float64."""
     without_mask(getattr(weights, "data", None), "weights", _ABSENT)
     if weights.dtype.kind not in "biuf":
         raise TypeError(
             f"weights must be real numbers; got dtype {weights.dtype}. Pass the modulus of complex weights."
         )
-    if hasattr(weights, "check_format"):  # SciPy itself looks at no index when it converts
+    if hasattr(weights, "check_format"):  # SciPy checks no index on conversion
         try:
             weights.check_format(full_check=True)
         except ValueError as error:
@@ -219,7 +219,7 @@ def _canonical(matrix: Any) -> Any:
 
 
 def with_small_indices(matrix: Any) -> Any:
-    """Return the same matrix with 32-bit indices where they suffice, at half the memory."""
+    """Return the matrix with 32-bit indices where they suffice, at half the memory."""
     wanted = small_integers(max(matrix.nnz, *matrix.shape))
     if matrix.indices.dtype == matrix.indptr.dtype == wanted:
         return matrix
@@ -255,7 +255,7 @@ def _first(matrix: Any, where: Any) -> tuple[int, int, float]:
 
 
 def finished(matrix: Any) -> Any:
-    """Make a symmetric matrix that of a graph: canonical, no larger than needed, read-only."""
+    """Finish a symmetric matrix as the weights of a graph: canonical, compact, read-only."""
     matrix = _canonical(matrix)
     with np.errstate(over="ignore"):
         check_sums(matrix.data, matrix.sum(axis=1))
@@ -266,8 +266,8 @@ def finished(matrix: Any) -> Any:
 
 
 def read_only(matrix: Any) -> Any:
-    """Return the same sparse matrix, its arrays read-only."""
-    matrix.has_canonical_format = True  # noted while true, for SciPy tests it by trying to sort in place
+    """Make the arrays of a sparse matrix read-only, and return it."""
+    matrix.has_canonical_format = True  # set now, as SciPy tests it by sorting in place
     for part in (matrix.data, matrix.indices, matrix.indptr):
         frozen(part)
     return matrix
@@ -289,7 +289,7 @@ def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:
 
 
 def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None) -> tuple[Any, Names]:
-    """Weights and names for `Graph.from_edges`, whose docstring says what is accepted."""
+    """Return the weights and names of `Graph.from_edges`."""
     sources, targets, column = edge_columns(edges)
     if column is not None and weights is not None:
         raise ValueError(
@@ -344,7 +344,7 @@ def edge_columns(edges: Any) -> tuple[Any, Any, Any]:
 
 
 def _column(values: Any, name: str) -> Any:
-    """One column of a table: an array where it is one, else a list, so that tuples in it stay labels."""
+    """One column of a table: an array, or a list, in which tuples stay labels."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise ValueError(f"column {name!r} of edges must be a sequence; got {values!r}. Give one entry for each edge.")
     column = np.asanyarray(values) if hasattr(values, "dtype") or hasattr(values, "dtypes") else list(values)
@@ -376,7 +376,7 @@ def _refuse(given: str) -> NoReturn:
 
 @dataclass(frozen=True, eq=False)
 class EdgeNodes:
-    """The nodes that edges join: integers are positions already, unless labels have theirs in `index`."""
+    """Nodes of edges: `index` maps labels to positions; without it integers are positions."""
 
     n_nodes: int
     names: Names = None
@@ -412,7 +412,7 @@ class EdgeNodes:
 
 
 def nodes_of_edges(blocks: Iterable[tuple[Any, Any, Any]], names: Any, n_nodes: int | None) -> EdgeNodes:
-    """The nodes of edges in blocks, which are read again as often as it takes: named, counted, or listed from all."""
+    """Nodes of edges in blocks: named, counted, or listed from all edges, which may be read several times."""
     if n_nodes is not None:
         n_nodes = as_integer(n_nodes, "n_nodes", 1)
     if names is not None:
@@ -455,7 +455,7 @@ def _unhashable(error: TypeError) -> TypeError:
 
 
 def _number_of_nodes(blocks: Iterable[tuple[Any, Any, Any]]) -> int:
-    """Count nodes: safe only when every one from zero on has an edge."""
+    """Count nodes; every one from zero on must have an edge."""
     seen, n_edges = np.zeros(0, dtype=bool), 0
     for sources, targets, _ in blocks:
         n_edges += len(sources)
@@ -465,7 +465,7 @@ def _number_of_nodes(blocks: Iterable[tuple[Any, Any, Any]]) -> int:
             smallest, largest = int(nodes.min()), int(nodes.max())
             if smallest < 0:
                 raise ValueError(f"edges must join nodes from 0; got {smallest}. {_COUNTED}")
-            if largest >= 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels could ask for any amount of memory
+            if largest >= 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels would exhaust the memory
                 raise _skipped(largest, f"{n_edges} edges")
             seen = np.pad(seen, (0, max(0, largest + 1 - len(seen))))
             seen[nodes] = True
@@ -485,7 +485,7 @@ def _skipped(largest: int, given: str) -> ValueError:
 
 
 def as_integers(column: Any) -> Integers | None:
-    """Endpoints as an integer array, or None if they are labels."""
+    """Endpoints as an integer array; None if they are labels."""
     if not len(column):
         return np.empty(0, dtype=np.int64)
     array = column

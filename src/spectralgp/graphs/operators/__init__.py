@@ -1,4 +1,4 @@
-"""Laplacians as operators for the Chebyshev recurrence, on whatever holds the signals."""
+"""Laplacians as operators for the Chebyshev recurrence, on CPU, CUDA and any array library."""
 
 from spectralgp.graphs.operators.base import (
     MomentPass,

@@ -27,8 +27,8 @@ from spectralgp.graphs.operators.randomness import node_normals, node_signs
 
 LANCZOS_STEPS = 200
 LANCZOS_TOLERANCE = 1e-7
-CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is found anew less and less often
-BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos finds from below
+CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is computed ever less often
+BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos underestimates
 RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond its eigenvalue
 
 
@@ -81,7 +81,7 @@ class Operator(ABC):
         return following, multiply(following, following), multiply(following, current)
 
     def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
-        """Yield products of ``T_k(A)`` times a block, taken over, with itself and the one before, for k = 1, 2, ..."""
+        """Yield products of ``T_k(A)`` times a block, which it overwrites, with itself and the one before; k from 1."""
         multiply = block_products if gram else column_products
         previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
         yield multiply(current, current), multiply(current, previous)
@@ -128,12 +128,12 @@ class Operator(ABC):
 
 
 def random_signs(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:
-    """Block of independent random signs, which belong to the nodes: every operator draws the same."""
+    """Block of independent random signs of the nodes: every operator draws the same."""
     return operator.random_block(node_signs, n_columns, random_state)
 
 
 def random_normal(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:
-    """Block of independent standard normal numbers, which belong to the nodes too."""
+    """Block of independent standard normal numbers of the nodes: every operator draws the same."""
     return operator.random_block(node_normals, n_columns, random_state)
 
 
@@ -172,18 +172,18 @@ def keeps_constants(operator: Operator) -> bool:
 
 
 def largest_eigenvalue(operator: Operator) -> tuple[float, float]:
-    """Largest eigenvalue of ``L`` by the Lanczos method, and a residual within which there is an eigenvalue.
+    """Largest eigenvalue of ``L`` by the Lanczos method, and its residual, within which an eigenvalue lies.
 
-    Where many eigenvalues crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
+    If many eigenvalues crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
     """
-    # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
+    # not random signs, often orthogonal to the last eigenvector of a bipartite graph, which consists of signs
     rows = operator.tridiagonal(random_normal(operator, 1, np.random.default_rng(0)))
     value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, operator.n_nodes))
     return operator.bound * (value + 1) / 2, operator.bound * residual / 2
 
 
 def tighten(operator: Operator, largest: float, residual: float) -> None:
-    """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
+    """Shrink the interval to the spectrum, with a margin for the error of the Lanczos method."""
     reach = max(BOUND_MARGIN * largest, largest + RESIDUALS_BEYOND * residual)
     operator.bound = min(operator.gershgorin, reach) or 1.0
 
@@ -247,10 +247,10 @@ def quadrature_weights(moments: Array) -> Array:
 
 
 class MomentPass:
-    """Chebyshev moments ``Y T_k(A) Y^T`` of columns ``Y^T`` (`gram`), or of each alone, by a recurrence that can go on.
+    """Chebyshev moments ``Y T_k(A) Y^T`` of columns ``Y^T`` (`gram`), or of each alone, by a resumable recurrence.
 
     Every step gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (24)). The columns, a block of the
-    operator, are taken over. Pickles hold the moments alone.
+    operator, are overwritten. Pickles hold the moments alone.
     """
 
     def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
@@ -261,7 +261,7 @@ class MomentPass:
 
     @classmethod
     def known(cls, moments: Array, gram: bool) -> MomentPass:
-        """Pass of which only the moments are kept, as from a file."""
+        """Pass with known moments alone, for example from a file."""
         known = cls.__new__(cls)
         known.gram, known._moments, known._recurrence = gram, list(moments), None
         return known
@@ -280,16 +280,16 @@ class MomentPass:
         return np.stack(self._moments)
 
     def release(self) -> None:
-        """Forget the state of the recurrence, so that it cannot go on, and keep the moments."""
+        """Free the state of the recurrence, which then cannot continue, and keep the moments."""
         self._recurrence = None
 
     @property
     def is_released(self) -> bool:
-        """Whether the recurrence cannot go on."""
+        """Whether the recurrence cannot continue."""
         return self._recurrence is None
 
     def _go_on(self, n_steps: int, n_wanted: int | None = None) -> None:
-        assert self._recurrence is not None or not n_steps, "the state of the recurrence was forgotten"
+        assert self._recurrence is not None or not n_steps, "the state of the recurrence was freed"
         try:
             for squares, crosses in islice(self._recurrence or (), n_steps):
                 first = crosses if self.n_moments == 1 else 2 * crosses - self._moments[1]
@@ -301,7 +301,7 @@ class MomentPass:
             raise
 
     def extend(self, n_moments: int) -> None:
-        """Go on until there are at least `n_moments`; an ArithmeticError if an eigenvalue is outside the interval."""
+        """Compute at least `n_moments`; raise ArithmeticError if an eigenvalue is outside the interval."""
         self._go_on(max(0, n_moments - self.n_moments + 1) // 2, n_moments)
         sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
         if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):  # no moment exceeds the first on [-1, 1]

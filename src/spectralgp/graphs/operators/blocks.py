@@ -1,4 +1,4 @@
-"""Operations on blocks of columns over the nodes, for arrays of any library; other kinds of blocks register theirs."""
+"""Operations on blocks of columns over the nodes, for arrays of any library; other blocks register their own."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def take_columns(block: Any, columns: NDArray[np.intp]) -> Any:
 
 
 def _such_as(block: Any, values: Array) -> Any:
-    """Values from the host in the library, the type and the place of a block."""
+    """Values from the host in the library, the type and on the device of a block."""
     return array_namespace(block).asarray(values, dtype=block.dtype, device=device(block))

@@ -1,4 +1,4 @@
-"""Which operator serves which signals, as computation follows the data; the operator for any array library."""
+"""Choice of the operator by the library and device of the signals; the operator for any array library."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class PlainOperator(Operator):
 def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
     """Operator of the Laplacian ``diag(diagonal) - weights``, on the host, for signals such as `prototype`.
 
-    What NumPy reads runs on the CPU or on `device`; CuPy arrays and torch CUDA tensors where they are; arrays of any
-    other library that follows the array API there too, with dense matrices.
+    NumPy arrays and files run on the CPU or on `device`; CuPy arrays and torch CUDA tensors on their own device; arrays
+    of other libraries that follow the array API on theirs too, with dense matrices.
     """
     precision = precision_of(prototype)
     library = type(prototype).__module__.partition(".")[0]
@@ -80,7 +80,7 @@ def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | N
         if prototype.device.type == "cuda" and find_spec("cupy") is not None:
             return _cuda(weights, diagonal, precision, "torch")
         return _torch(weights, diagonal, prototype)
-    if library != "numpy" and is_array_api_obj(prototype):  # of a library without sparse matrices that we know of
+    if library != "numpy" and is_array_api_obj(prototype):  # other libraries: no common sparse format
         xp = array_namespace(prototype)
         dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=prototype.dtype, device=prototype.device)
         return PlainOperator(dense, weights, diagonal, prototype)
@@ -98,7 +98,7 @@ def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | N
 
 
 def precision_of(prototype: Any) -> Any:
-    """Type in which to compute: float32 stays float32, integers and float64 become float64, nothing else will do."""
+    """Type of computations: float32 for float32, float64 for integers and float64; others are refused."""
     name = str(prototype.dtype).rpartition(".")[2]
     if name == "float32":
         return np.dtype(np.float32)
@@ -123,7 +123,7 @@ def _torch(weights: Any, diagonal: Array, prototype: Any) -> Operator:
 
     laplacian = (diags_array(diagonal) - weights).tocsr()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse")  # torch says that its CSR matrices are in beta
+        warnings.filterwarnings("ignore", message="Sparse")  # torch warns that its CSR matrices are in beta
         matrix = torch.sparse_csr_tensor(
             torch.as_tensor(laplacian.indptr.astype(np.int64)),
             torch.as_tensor(laplacian.indices.astype(np.int64)),
@@ -137,7 +137,7 @@ def _torch(weights: Any, diagonal: Array, prototype: Any) -> Operator:
 
 @cache
 def _has_numba() -> bool:
-    """Whether the compiled loops can be had; where they cannot, that is said once."""
+    """Whether Numba is installed for the compiled loops; warn once if not."""
     found = find_spec("numba") is not None
     if not found:
         warnings.warn(

@@ -16,15 +16,15 @@ from spectralgp.graphs.operators.base import Operator
 
 REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
 VALUES_READ_AT_ONCE = 2**22
-FEWEST_IN_PARALLEL = 2**17  # values of a block: threads take as long to meet as a step on fewer of them
+FEWEST_IN_PARALLEL = 2**17  # values of a block, below which threads cost more than they save
 
-_running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
-_first_process: list[int] = []  # where threads were started; a process forked from it must not start any
+_running = threading.Lock()  # one parallel loop at a time: not every thread pool of Numba allows two
+_first_process: list[int] = []  # that started threads; a process forked from it must not start any
 os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
 
 
 class CpuOperator(Operator):
-    """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse graph, applied by compiled loops.
+    """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse matrix, applied by compiled loops.
 
     Nodes are renumbered if `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
     """
@@ -87,7 +87,7 @@ class CpuOperator(Operator):
         return previous, squares.sum(axis=0), crosses.sum(axis=0)
 
     def _run(self, loop: str, current: Any, previous: Any, *sums: Array) -> None:
-        """One step by a compiled loop, on as many threads as there are blocks of rows for them."""
+        """One step by a compiled loop, with at most one thread per block of rows."""
         from numba import get_num_threads, set_num_threads
 
         from spectralgp.graphs.operators import loops
@@ -107,7 +107,7 @@ class CpuOperator(Operator):
             set_num_threads(min(n_threads, max(1, n_blocks)))
             try:
                 getattr(loops, loop)(*arguments)
-            except SystemError as error:  # what Numba makes of an interrupt that comes while a loop runs
+            except SystemError as error:  # Numba raises it for an interrupt while a loop runs
                 if _stems_from_interrupt(error):
                     raise KeyboardInterrupt from None
                 raise

@@ -34,7 +34,7 @@ extern "C" __global__ void chebyshev_step(
 
 
 class CudaOperator(Operator):
-    """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of what the user gave, and gets back."""
+    """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of signals and answers."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Compiled loops of the CPU's operator. Importing this module imports Numba, so others do so where they need it."""
+"""Compiled loops of the CPU's operator. This module imports Numba, so others import it only where needed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop
 def _add(
     matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, squares: Any, crosses: Any
 ) -> None:
-    """Products of all columns if sums have two axes, else of each column alone; Numba compiles one of the two."""
+    """Products of all pairs of columns if sums have two axes, else of each column alone; Numba compiles one branch."""
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         _rows(matrix, scale, current, previous, first, last)

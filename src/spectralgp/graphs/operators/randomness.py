@@ -1,4 +1,4 @@
-"""Random numbers that belong to nodes: the same for a node wherever it is computed, and in whatever order.
+"""Random numbers that belong to nodes: the same for a node on every machine and in every order.
 
 A node's numbers are a hash of the node and a random key per column, or per sixty-four columns of signs: the generator
 SplitMix64 (Steele, Lea and Flood 2014), whose n-th output can be computed without those before it.
