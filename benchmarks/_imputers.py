@@ -1,4 +1,4 @@
-"""The ways of filling in that `bench_missing.py` compares: signals with holes to completed signals and deviations.
+"""Imputation methods that `bench_missing.py` compares: imputed values and standard deviations of incomplete signals.
 
 Methods that give values only get deviations from entries hidden from them: see `with_deviations`.
 """
@@ -45,66 +45,66 @@ UNKNOWN = 1e3  # variance of the constant that ordinary kriging does not know, i
 
 @dataclass(frozen=True)
 class Imputer:
-    """A way of filling in: its name, what it is, and how it fills in from graph, inputs and signals with holes."""
+    """An imputation method: its name, its description, and a function of graph, inputs and incomplete signals."""
 
     name: str
     words: str
     fill: Callable[[Graph, Array, Array], Filled]
 
 
-def default(graph: Graph, inputs: Array, holed: Array) -> Filled:
-    return GraphGPRegressor(graph).fit(inputs, holed).impute(inputs, holed)
+def default(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+    return GraphGPRegressor(graph).fit(inputs, incomplete).impute(inputs, incomplete)
 
 
-def paper(graph: Graph, inputs: Array, holed: Array) -> Filled:
+def paper(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
     model = GraphGPRegressor(graph, Polynomial(5), paper_kernel(inputs), **PAPER)
-    return model.fit(inputs, holed).impute(inputs, holed)
+    return model.fit(inputs, incomplete).impute(inputs, incomplete)
 
 
-def station_means(graph: Graph, inputs: Array, holed: Array) -> Array:
-    return np.where(np.isnan(holed), np.nanmean(holed, axis=0), holed)
+def station_means(graph: Graph, inputs: Array, incomplete: Array) -> Array:
+    return np.where(np.isnan(incomplete), np.nanmean(incomplete, axis=0), incomplete)
 
 
-def interpolation(graph: Graph, inputs: Array, holed: Array) -> Array:
+def interpolation(graph: Graph, inputs: Array, incomplete: Array) -> Array:
     times = inputs[:, 0]
     columns = []
-    for column in holed.T:
+    for column in incomplete.T:
         here = ~np.isnan(column)
         columns.append(np.interp(times, times[here], column[here]))
     return np.column_stack(columns)
 
 
-def knn_of_days(n_neighbors: int, graph: Graph, inputs: Array, holed: Array) -> Array:
-    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform(holed)
+def knn_of_days(n_neighbors: int, graph: Graph, inputs: Array, incomplete: Array) -> Array:
+    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform(incomplete)
 
 
-def knn_of_stations(n_neighbors: int, graph: Graph, inputs: Array, holed: Array) -> Array:
+def knn_of_stations(n_neighbors: int, graph: Graph, inputs: Array, incomplete: Array) -> Array:
     """Neighbours among nodes, by their signals above their means."""
-    means = np.nanmean(holed, axis=0)
-    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform((holed - means).T).T + means
+    means = np.nanmean(incomplete, axis=0)
+    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform((incomplete - means).T).T + means
 
 
 KNN = tuple(partial(one, k) for one in (knn_of_days, knn_of_stations) for k in NEIGHBOURS)
 
 
-def regressed(inputs: Array, holed: Array, seed: int) -> Array:
+def regressed(inputs: Array, incomplete: Array, seed: int) -> Array:
     """Each node drawn from its regression on the others and the inputs, in turn, three times."""
     imputer = IterativeImputer(max_iter=3, sample_posterior=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
-        return imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+        return imputer.fit_transform(np.hstack([inputs, incomplete]))[:, inputs.shape[1] :]
 
 
-def iterative_draws(graph: Graph, inputs: Array, holed: Array) -> Filled:
+def iterative_draws(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
     """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
-    completed = signal_means(graph, inputs, holed)
-    std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, holed)), holed.shape).copy()
-    known = seen(holed)
-    if np.isnan(holed[:, known]).any():
-        drawn = [regressed(inputs, holed[:, known], seed) for seed in range(N_COMPLETIONS)]
+    completed = signal_means(graph, inputs, incomplete)
+    std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, incomplete)), incomplete.shape).copy()
+    known = seen(incomplete)
+    if np.isnan(incomplete[:, known]).any():
+        drawn = [regressed(inputs, incomplete[:, known], seed) for seed in range(N_COMPLETIONS)]
         completed[:, known] = np.mean(drawn, axis=0)
         std[:, known] = np.std(drawn, axis=0, ddof=1) * np.sqrt(1 + 1 / N_COMPLETIONS)
-    return np.where(np.isnan(holed), completed, holed), std
+    return np.where(np.isnan(incomplete), completed, incomplete), std
 
 
 def places(graph: Graph) -> Array:
@@ -126,26 +126,26 @@ def pooled_process(kernel: object, samples: Sequence[tuple[Array, Array]]) -> ob
     return start.clone_with_theta(found.x)
 
 
-def centred_by_station(graph: Graph, holed: Array) -> tuple[Array, Array, Array]:
+def centred_by_station(graph: Graph, incomplete: Array) -> tuple[Array, Array, Array]:
     """Signals above the mean of their node, these means, and the variances of the means.
 
     The mean of a node never seen is kriged from those of the others.
     """
-    where, known = places(graph), seen(holed)
+    where, known = places(graph), seen(incomplete)
     means, variances = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes)
-    means[known] = np.nanmean(holed[:, known], axis=0)
+    means[known] = np.nanmean(incomplete[:, known], axis=0)
     if not known.all():
         kernel = ConstantKernel() * Matern(2.0, SCALES, nu=1.5) + WhiteKernel(0.1)
         process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0)
         process.fit(where[known], means[known])
         means[~known], std = process.predict(where[~known], return_std=True)
         variances[~known] = std**2
-    return holed - means, means, variances
+    return incomplete - means, means, variances
 
 
-def kriging(graph: Graph, inputs: Array, holed: Array) -> Filled:
+def kriging(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
     where = places(graph)
-    above, means, variances = centred_by_station(graph, holed)
+    above, means, variances = centred_by_station(graph, incomplete)
     unit = np.nanstd(above)
     above = above / unit
     here = ~np.isnan(above)
@@ -153,7 +153,7 @@ def kriging(graph: Graph, inputs: Array, holed: Array) -> Filled:
     days = np.flatnonzero(here.sum(axis=1) >= 2)
     days = np.random.default_rng(0).permutation(days)[:N_DAYS_LEARNT]
     learnt = pooled_process(kernel, [(where[here[day]], above[day, here[day]]) for day in days])
-    completed, std = holed.copy(), np.zeros(holed.shape)
+    completed, std = incomplete.copy(), np.zeros(incomplete.shape)
     for day, there in enumerate(here):
         if there.all():
             continue
@@ -171,12 +171,12 @@ def _spread(length_scales: list[float], nu: float) -> Matern:
     return Matern(length_scales, [(one, 1.01 * one) if one == FAR else SCALES for one in length_scales], nu=nu)
 
 
-def space_time(graph: Graph, inputs: Array, holed: Array) -> Filled:
-    above, means, variances = centred_by_station(graph, holed)
+def space_time(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+    above, means, variances = centred_by_station(graph, incomplete)
     unit = np.nanstd(above)
-    times, nodes = np.indices(holed.shape)
+    times, nodes = np.indices(incomplete.shape)
     features = np.column_stack([places(graph)[nodes.ravel()], inputs[times.ravel(), 0]])
-    here = ~np.isnan(holed).ravel()
+    here = ~np.isnan(incomplete).ravel()
     values = above.ravel() / unit
     kernel = (
         ConstantKernel() * _spread([2.0, 2.0, FAR], 1.5) * _spread([FAR, FAR, 2.0], 0.5)
@@ -187,8 +187,8 @@ def space_time(graph: Graph, inputs: Array, holed: Array) -> Filled:
     learnt = pooled_process(kernel, [(features[chosen], values[chosen])])
     process = GaussianProcessRegressor(learnt, optimizer=None).fit(features[here], values[here])
     mean, deviation = process.predict(features[~here], return_std=True)
-    completed, std = holed.copy(), np.zeros(holed.shape)
-    gone = np.isnan(holed)
+    completed, std = incomplete.copy(), np.zeros(incomplete.shape)
+    gone = np.isnan(incomplete)
     completed[gone] = means[nodes[gone]] + unit * mean
     std[gone] = np.sqrt((unit * deviation) ** 2 + variances[nodes[gone]])
     return completed, std
@@ -197,9 +197,9 @@ def space_time(graph: Graph, inputs: Array, holed: Array) -> Filled:
 def best_of(candidates: Sequence[Values]) -> Callable[[Graph, Array, Array], Filled]:
     """The candidate with the least error at hidden entries, with the deviations of these errors."""
 
-    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
-        squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
-        return with_deviations(candidates[int(np.argmin(squares))])(graph, inputs, holed)
+    def fill(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+        squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, incomplete, 1)) ** 2) for one in candidates]
+        return with_deviations(candidates[int(np.argmin(squares))])(graph, inputs, incomplete)
 
     return fill
 

@@ -1,6 +1,6 @@
-"""docs/missing-data.md, from the results of `bench_missing.py` and `bench_holes.py`: no figure is typed by hand.
+"""docs/missing-data.md, from the results of `bench_missing.py` and `bench_missing_scale.py`.
 
-What stands above the mark is written by hand and kept.
+Text above the mark is written by hand and kept.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _holes import REMOVALS, SETS
 from _imputers import IMPUTERS
+from _missing_values import REMOVALS, SETS
 from _paired import COVERAGE, OURS, Runs, advantage, average, scores
 from _real_page import losses, lost_scores, score_table, with_error
 from write_performance import command, load, machine, table, verdict
@@ -20,10 +20,10 @@ from spectralgp.learning.baselines import N_FOLDS, N_ROUNDS, PRIOR_COUNT
 
 Result = dict[str, Any]
 MARK = (
-    "<!-- from here on written by benchmarks/bench_missing.py, from benchmarks/results/missing.json and holes.json: do "
-    "not edit below, what is above is kept -->"
+    "<!-- from here on written by benchmarks/bench_missing.py, from benchmarks/results/missing.json and "
+    "missing_scale.json: do not edit below, what is above is kept -->"
 )
-HEAD = "# Missing data\n\n## Signals with holes\n\n## Filling in\n\n## Nowcasting\n"
+HEAD = "# Missing data\n\n## Signals with missing values\n\n## Imputation\n\n## Nowcasting\n"
 NAMES = {key: imputer.name for key, imputer in IMPUTERS.items()}
 NOWCASTS = {
     OURS: "default, `predict(X, observed=...)`",
@@ -33,7 +33,7 @@ NOWCASTS = {
 BARRED_SET = "weather"
 BARRED = ("means", "interpolation", "graph-knn", "knn", "iterative", "iterative-draws", "kriging")
 RATIO = 0.75
-COLUMNS = ("seconds", "GB", "filter error", "method")  # of the table of `bench_holes.py`
+COLUMNS = ("seconds", "GB", "filter error", "method")  # of the table of `bench_missing_scale.py`
 MEASURES = {"log_density": "log score", "rmse": "RMSE"}
 
 
@@ -54,7 +54,7 @@ def bars_met(runs: Runs) -> dict[str, bool]:
 
 
 def rmse_ratio(runs: Runs) -> float:
-    """RMSE of nowcasting over that of predicting without what is known of the signal, on average over seeds."""
+    """RMSE of nowcasting over that of predicting without observed values of the signal, on average over seeds."""
     return float(np.mean(scores(runs, OURS, "rmse") / scores(runs, "alone", "rmse")))
 
 
@@ -68,11 +68,11 @@ def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
 def introduction(result: Result) -> list[str]:
     n_seeds = " or ".join(str(n) for n in sorted({one["facts"]["n_splits"] for one in result["problems"].values()}))
     return [
-        "## Against other ways of filling in\n",
-        "Entries are removed from complete data, each method fills them in from what is left, and only what was "
-        "removed is scored. Every figure and every sentence on a loss is written by the benchmark. What is removed "
-        f"follows from NumPy's `default_rng(s)` for seed s, {n_seeds} seeds per setting. A split below is a seed. What "
-        "[the methods](#data-and-methods) are stands at the end.\n",
+        "## Other imputation methods\n",
+        "Entries are removed from complete data, each method imputes them from the remaining ones, and only removed "
+        "entries are scored. Every figure and every sentence on a loss is written by the benchmark. The entries to "
+        f"remove are drawn by NumPy's `default_rng(s)` for seed s, {n_seeds} seeds per setting. A split below is a "
+        "seed. [The methods](#data-and-methods) are described at the end.\n",
     ]
 
 
@@ -87,15 +87,15 @@ def data_and_methods(result: Result) -> list[str]:
     absent = [f"* *{name}*: not run: {reason}." for name, reason in result["absent"].items() if name not in about]
     return [
         "## Data and methods\n",
-        "What is removed:\n",
+        "Removed entries:\n",
         *(f"* *{name}*: {removal.words}." for name, removal in REMOVALS.items()),
         "\nThe data:\n",
         *sets,
         *absent,
-        "\nThe methods. Some give values only. Their deviations come from observed entries that are hidden from them: "
-        f"the holes are moved to other nodes and signals {N_ROUNDS} times, each time a fold of {N_FOLDS} of them is "
-        "hidden after the other, and a node has the root mean square of its errors, with "
-        f"{PRIOR_COUNT} errors of the pooled variance of all nodes among them.\n",
+        "\nThe methods. Some give values only. Their standard deviations come from observed entries that are hidden "
+        f"from them: the pattern of missing entries is moved to other nodes and signals {N_ROUNDS} times; each time "
+        f"its entries are hidden in {N_FOLDS} folds, one after the other. A node's standard deviation is the root mean "
+        f"square of its errors and of {PRIOR_COUNT} errors of the pooled variance of all nodes.\n",
         *(f"* *{imputer.name}*: {imputer.words}." for imputer in IMPUTERS.values()),
         "\nTimes are by the clock and in brackets of the processor; one thread, "
         f"{settings['n_workers']} processes on {machine['cpus']} cores; Python {machine['python']}, scikit-learn "
@@ -178,18 +178,18 @@ def nowcasting(result: Result) -> list[str]:
 
 
 def scale_rows(runs: Mapping[str, Any]) -> list[list[str]]:
-    """Rows of the table of `bench_holes.py`."""
+    """Rows of the table of `bench_missing_scale.py`."""
     return [[name, *(run["shown"].get(column, "") for column in COLUMNS)] for name, run in runs.items()]
 
 
 def scale() -> list[str]:
-    result = load("holes")
+    result = load("missing_scale")
     if result is None:
         return []
     verdicts = [f"* {name}: {verdict(met)}" for name, met in result["bars_met"].items()]
     return [
         "## Scale\n",
-        f"{command('bench_holes.py')}. {machine(result)}\n",
+        f"{command('bench_missing_scale.py')}. {machine(result)}\n",
         table(["problem", *COLUMNS], scale_rows(result["runs"])),
         *verdicts,
         "",
@@ -201,8 +201,8 @@ def how_to_run() -> list[str]:
         "## How to run\n",
         "`.venv-bench/bin/python benchmarks/bench_missing.py` runs all of it and writes this page; `--quick` runs two "
         "seeds into a temporary folder, `--rivals default` the default alone, `--page` writes the page again. "
-        "`benchmarks/bench_holes.py` measures scale. `make .venv-bench/installed` makes their environment. The default "
-        "is not to be tuned to these sets.",
+        "`benchmarks/bench_missing_scale.py` measures scale. `make .venv-bench/installed` makes their environment. "
+        "The default is not to be tuned to these sets.",
     ]
 
 

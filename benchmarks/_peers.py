@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from _holes import at_random
 from _large import INPUT_KERNEL, TRUTH, draw_signals, relative_error
+from _missing_values import at_random
 from _reporting import ROOT
 from scipy.linalg import solve_triangular
 from settings import PAPER, paper_kernel
@@ -32,7 +32,7 @@ LEARNING_RATE, MOST_STEPS = 0.05, 2_000  # of Adam
 PATIENCE, LEAST_GAIN_NATS = 50, 0.1  # steps of Adam within which it must gain so much
 OUT_OF_TIME = "out of time"
 GRID_SIGNALS = 10  # that the released program's grid search looks at
-MOST_DENSE = 6_000  # values, up to which the likelihood of signals with holes is computed by a dense matrix
+MOST_DENSE = 6_000  # values, up to which the likelihood of incomplete signals is computed by a dense matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class Problem:
     new_signals: Array
 
     @classmethod
-    def drawn(cls, n_nodes: int, n_signals: int, has_holes: bool) -> Problem:
+    def drawn(cls, n_nodes: int, n_signals: int, is_incomplete: bool) -> Problem:
         rng = np.random.default_rng(0)
         graph = Graph.from_points(rng.random((n_nodes, 2)), N_NEIGHBORS)
         inputs = rng.standard_normal((n_signals + N_NEW, N_FEATURES))
         signals, _ = draw_signals(graph, TRUTH, inputs, n_signals + N_NEW, rng)
         known = signals[:n_signals].copy()
-        if has_holes:
+        if is_incomplete:
             known[at_random(known.shape, MISSING_SHARE, np.random.default_rng(1))] = np.nan
         return cls(graph.weights, inputs[:n_signals], known, inputs[n_signals:], signals[n_signals:])
 
@@ -418,7 +418,7 @@ def gpytorch_kronecker(problem: Problem, clock: Clock, device: str, kind: str, o
 
 
 def gpytorch_dense(problem: Problem, clock: Clock, device: str) -> Answer:
-    """GPyTorch with a covariance among all values that were observed: what it has for signals with holes."""
+    """GPyTorch with a covariance among all observed values: its way with missing values."""
     torch = _torch()
     import gpytorch
 
@@ -503,7 +503,7 @@ COMPLETE: dict[str, Rival] = {
     "paper, dense": released,
     "paper, eigenbasis": lambda *given: released(*given, is_dense=False),
 }
-HOLES: dict[str, Rival] = {
+INCOMPLETE: dict[str, Rival] = {
     "floor": floor,
     "spectralgp": ours,
     "BoTorch LKGP": botorch_latent,

@@ -9,17 +9,19 @@ from bench_peers import FLOOR, OURS, reached, reached_ours
 
 Result = dict[str, Any]
 WORDS = {
-    FLOOR: "what nobody can avoid: one eigendecomposition of the Laplacian, one of the covariance of the inputs, and "
-    "the signals in both bases. It learns nothing.",
+    FLOOR: "the least that any method needs: one eigendecomposition of the Laplacian, one of the covariance of the "
+    "inputs, and the signals in both bases. It learns nothing.",
     OURS: "`GraphGPRegressor(graph, Polynomial(3), RBF(), prior=None, residual=None, carry=None, center=None, "
     'scale="global")`.',
     "GPyTorch": "its Kronecker multitask model with the same polynomial as covariance of the tasks, by L-BFGS, and by "
-    "Adam (rate 0.05, until 50 steps gain no more than 0.1 nats). With holes (*dense*) a covariance among all values.",
+    "Adam (rate 0.05, until 50 steps gain no more than 0.1 nats). With missing values (*dense*) a covariance among "
+    "all values.",
     "BoTorch LKGP": "`LatentKroneckerGP` with the same polynomial, its own iterative methods, by Adam, since its "
     "likelihoods are random.",
     "GeometricKernels": "its Matern kernel, with the smoothness learnt, as the covariance of the tasks in GPyTorch, by "
     "L-BFGS: another family of filters.",
-    "scikit-learn": "`GaussianProcessRegressor`, in which nodes share hyperparameters and nothing else; no holes.",
+    "scikit-learn": "`GaussianProcessRegressor`, in which nodes share hyperparameters and nothing else; no missing "
+    "values.",
     "paper": "the authors' program: its grid, its rates, its stop, with the dense matrices that it has; and the same "
     "in the eigenbasis of the graph, as `reproduction/` has it.",
 }

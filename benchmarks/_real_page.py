@@ -1,6 +1,6 @@
 """docs/real-data.md and its picture, from the results of `bench_real.py` and `bench_time_order.py`.
 
-No figure and no verdict is typed by hand, and where a rival is better is said first.
+No figure and no verdict is typed by hand, and losses of the default come first.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def head(result: Result, has_time_order: bool) -> list[str]:
         "# Real data\n",
         "<!-- written by benchmarks/bench_real.py from benchmarks/results/real.json and time_order.json: do not edit "
         "-->\n",
-        "The default beside what else one might use, on every real set at hand that can be read as signals on a graph. "
+        "The default compared with other methods, on every real set at hand that can be read as signals on a graph. "
         "Every figure and every sentence on a loss is written by `.venv-bench/bin/python benchmarks/bench_real.py`. "
         "The default is not to be tuned to these sets: a set that it was tuned to measures nothing.\n",
         f"{RULE} {n_splits} splits per set. They share signals, so standard errors over splits show the luck of a "
@@ -187,7 +187,7 @@ def lost_scores(name: str, found: Mapping[str, Any], names: Mapping[str, str]) -
 
 
 def time_order(result: Result | None) -> list[str]:
-    """What `bench_time_order.py` measured: rivals' wins, and every score."""
+    """Results of `bench_time_order.py`: methods that are better than the default, and every score."""
     if result is None:
         return []
     wins, rows, verdicts = [], [], []
@@ -223,13 +223,13 @@ def time_order(result: Result | None) -> list[str]:
     ]
     return [
         "## In time order\n",
-        "Nothing is shuffled here: the default and what is simpler learn from the first part of a series, and what "
-        "follows is forecast, each signal from the one before. Time has one order, so there is one split of a set, and "
-        f"errors are over its signals; times are of the processor. Signals: {'; '.join(counts)}. Measured by "
+        "Nothing is shuffled here: the default and simpler methods learn from the first part of a series and forecast "
+        "the rest, each signal from the one before. Time has one order, so there is one split per set, and standard "
+        f"errors are over its signals; times are processor times. Signals: {'; '.join(counts)}. Measured by "
         "`.venv-bench/bin/python benchmarks/bench_time_order.py`.\n",
-        "Where something is better than the default, by whatever amount, and where its intervals are off:\n"
+        "Methods that are better than the default, by any amount, and settings in which its intervals are off:\n"
         if wins
-        else "Nothing is better here, and intervals hold.\n",
+        else "No method is better here, and intervals are calibrated.\n",
         *wins,
         *([""] if wins else []),
         table(header, rows),
@@ -259,7 +259,7 @@ def won_in_time(name: str, facts: Mapping[str, Any], runs: Mapping[str, Any]) ->
 
 
 def off_coverage(covered: float) -> str:
-    """What is wrong with the default's intervals."""
+    """Sentence on intervals of the default that are too narrow or too wide."""
     kind = "narrow" if covered < COVERAGE[0] else "wide"
     return f"the default's 90% intervals are too {kind}: they cover {covered:.1%}."
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from _holes import REMOVALS, SETS, Problem, holed_set
 from _imputers import IMPUTERS
 from _missing_page import bars_met, is_complete, rmse_ratio, write
+from _missing_values import REMOVALS, SETS, Problem, complete_set
 from _real_data import AbsentError, RealSet, content_sum, real_set
 from _reporting import save
 from _splits import add, options, print_problem, results, run, tried, write_page
@@ -50,12 +50,12 @@ def scores(truth: Array, filled: Filled, removed: Array) -> dict[str, float]:
 
 def fill_in(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Every rival's scores on one draw of what is removed."""
-    data, removed = holed_set(problem.set_name), problem.removed(seed)
-    holed = np.where(removed, np.nan, data.signals)
+    data, removed = complete_set(problem.set_name), problem.removed(seed)
+    incomplete = np.where(removed, np.nan, data.signals)
     return {
         rival: tried(
             f"seed {seed}",
-            lambda fill=IMPUTERS[rival].fill: scores(data.signals, fill(data.graph, data.inputs, holed), removed),
+            lambda fill=IMPUTERS[rival].fill: scores(data.signals, fill(data.graph, data.inputs, incomplete), removed),
         )
         for rival in rivals
     }
@@ -145,7 +145,7 @@ def facts(data: RealSet, n_seeds: int) -> dict[str, Any]:
 
 
 def removal_facts(problem: Problem, n_seeds: int) -> dict[str, Any]:
-    return facts(holed_set(problem.set_name), n_seeds) | {
+    return facts(complete_set(problem.set_name), n_seeds) | {
         "set": problem.set_name,
         "removal": problem.removal,
         "share": float(np.mean([problem.removed(seed).mean() for seed in range(n_seeds)])),
@@ -187,7 +187,7 @@ def main() -> None:
         kept["absent"] = {}
         for name in list(chosen.sets):
             try:
-                holed_set(name)
+                complete_set(name)
             except (AbsentError, FileNotFoundError) as error:
                 kept["absent"][name] = str(error)
                 chosen.sets.remove(name)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from _large import GIGABYTE, conditions, peak_memory, present_memory, run_child
-from _peers import COMPLETE, HOLES, OUT_OF_TIME, Answer, Clock, Problem, Watch
+from _peers import COMPLETE, INCOMPLETE, OUT_OF_TIME, Answer, Clock, Problem, Watch
 from _reporting import RESULTS, print_table, save
 
 SIZES = ((45, 30), (200, 100), (1_000, 200), (2_000, 500))  # nodes, signals
@@ -39,18 +39,18 @@ REPEATS, SHORT = 3, 5.0  # runs of what takes less than so many seconds together
 MOST_MARKS = 30  # of learning, at which likelihoods are computed
 NEAR_NATS = 1.0  # of the highest likelihood that a rival reaches: when it is there
 SLACK_NATS = 0.1  # within which likelihoods are equal
-FASTER, PREDICTS_FASTER, HOLES_SECONDS, OVER_FLOOR = 10.0, 1_000.0, 3.0, 2.0
+FASTER, PREDICTS_FASTER, INCOMPLETE_SECONDS, OVER_FLOOR = 10.0, 1_000.0, 3.0, 2.0
 OURS, FLOOR = "spectralgp", "floor"
 LIBRARIES = ("numpy", "scikit-learn", "torch", "gpytorch", "botorch", "geometric_kernels")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait are no work, on a machine that is busy
 
 
-def problem_name(n_nodes: int, n_signals: int, has_holes: bool) -> str:
-    return f"{n_nodes:,} x {n_signals}, {'30% missing' if has_holes else 'complete'}"
+def problem_name(n_nodes: int, n_signals: int, is_incomplete: bool) -> str:
+    return f"{n_nodes:,} x {n_signals}, {'30% missing' if is_incomplete else 'complete'}"
 
 
-PROBLEMS = {problem_name(*size, holes): (*size, holes) for holes in (False, True) for size in SIZES}
+PROBLEMS = {problem_name(*size, incomplete): (*size, incomplete) for incomplete in (False, True) for size in SIZES}
 
 
 def learnt_by(rival: Any, problem: Problem, clock: Clock, device: str) -> Answer:
@@ -97,11 +97,11 @@ def scored(problem: Problem, mean: np.ndarray, variance: np.ndarray, noise: floa
 
 def measure(rival_name: str, problem_name: str, out: Path, limit: float, device: str) -> None:
     """A rival on a problem, in this process; what it did is written as soon as it is done."""
-    n_nodes, n_signals, has_holes = PROBLEMS[problem_name]
-    rival = (HOLES if has_holes else COMPLETE)[rival_name]
+    n_nodes, n_signals, is_incomplete = PROBLEMS[problem_name]
+    rival = (INCOMPLETE if is_incomplete else COMPLETE)[rival_name]
     if not rival_name.startswith("paper"):  # which has nothing to import, and no clock to end it
-        rival(Problem.drawn(20, 12, has_holes), Clock(2.0, is_wall=device != "cpu"), device).predict()
-    problem = Problem.drawn(n_nodes, n_signals, has_holes)
+        rival(Problem.drawn(20, 12, is_incomplete), Clock(2.0, is_wall=device != "cpu"), device).predict()
+    problem = Problem.drawn(n_nodes, n_signals, is_incomplete)
     _ = problem.laplacian  # a dense matrix is part of the problem
     if device == "cpu":
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -206,7 +206,7 @@ def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
                 bar(f"{problem}: over the floor", ratio, OVER_FLOOR, ratio <= OVER_FLOOR)
         if problem.startswith("200 x 100, 30%"):
             taken = ours["seconds"]["processor"]
-            bar(f"{problem}: seconds", taken, HOLES_SECONDS, taken <= HOLES_SECONDS)
+            bar(f"{problem}: seconds", taken, INCOMPLETE_SECONDS, taken <= INCOMPLETE_SECONDS)
         others = {
             name: max(found["gigabytes"].values()) - found["gigabytes"]["before"]
             for name, found in by_rival.items()
@@ -281,7 +281,7 @@ def main() -> None:
             problem, rival = task
             runs.setdefault(problem, {})[rival] = {**found, "load_average": os.getloadavg()[0]}
             print(problem, rival, *shown(found), sep=" | ", flush=True)
-            order = {name: HOLES if has_holes else COMPLETE for name, (*_, has_holes) in PROBLEMS.items()}
+            order = {name: INCOMPLETE if is_incomplete else COMPLETE for name, (*_, is_incomplete) in PROBLEMS.items()}
             ordered = {
                 name: {rival: runs[name][rival] for rival in rivals if rival in runs[name]}
                 for name, rivals in order.items()
@@ -294,8 +294,8 @@ def main() -> None:
 
     tasks = [
         (problem, rival)
-        for problem, (*_, has_holes) in PROBLEMS.items()
-        for rival in (HOLES if has_holes else COMPLETE)
+        for problem, (*_, is_incomplete) in PROBLEMS.items()
+        for rival in (INCOMPLETE if is_incomplete else COMPLETE)
         if problem.startswith(chosen.only) and (not chosen.rivals or rival in chosen.rivals)
     ]
     with ThreadPoolExecutor(chosen.jobs) as pool:

@@ -36,7 +36,7 @@ BARS = {
     "the same in NumPy, s": 1.5,
     "fit, a million x 20, s": 15.0,
     "its memory, GB": 4.0,
-    "fit with holes, 100 x 5,000, s": 30.0,
+    "fit with missing values, 100 x 5,000, s": 30.0,
     "update, 500 nodes, 3 states, ms": 1.0,
     "update, 500 nodes, 9 states, ms": 1.0,
     "Matern regression, filter / modes": 0.01,
@@ -76,7 +76,7 @@ def evaluations(share: float) -> dict[str, float]:
 
 
 def fits(share: float) -> dict[str, float]:
-    """Learning of long series, and of series with holes."""
+    """Learning of long series, and of series with missing values."""
     arguments = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     times, values, spectrum = series(int(1_000_000 * share), 20)
     learn_on_graph(spectrum, times[:200], values[:200], *arguments)
@@ -88,7 +88,7 @@ def fits(share: float) -> dict[str, float]:
     for node in range(100):
         for start in random.integers(0, max(1, len(times) - 100), int(len(times) * 0.1 / 100)):
             values[start : start + 100, node] = np.nan
-    found["fit with holes, 100 x 5,000, s"] = once(lambda: learn_on_graph(spectrum, times, values, *arguments))
+    found["fit with missing values, 100 x 5,000, s"] = once(lambda: learn_on_graph(spectrum, times, values, *arguments))
     return found
 
 

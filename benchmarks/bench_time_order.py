@@ -45,7 +45,8 @@ def in_time(name: str) -> tuple[RealSet, int]:
     columns = [np.interp(days, days[known], logs[known, at]) for at in stations for known in [np.isfinite(logs[:, at])]]
     whole = np.stack(columns, axis=1)
     words = (
-        "logarithm of particulate matter at rural stations in Germany, from that of the day before; holes interpolated"
+        "logarithm of particulate matter at rural stations in Germany, from that of the day before; missing values "
+        "interpolated"
     )
     source = "European Environment Agency, in this package"
     graph, near = air.graph.subgraph(stations), "five nearest neighbours"

@@ -59,7 +59,7 @@ def field(n_nodes: int = 20, n_signals: int = 24, strength: float = 5.0) -> tupl
     return smooth_fields(n_nodes, n_signals, strength)
 
 
-def with_holes(signals: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
+def with_missing(signals: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
     hidden = np.random.default_rng(seed).random(signals.shape) < share
     return np.where(hidden, np.nan, signals)
 
@@ -191,10 +191,10 @@ def problems() -> Iterator[tuple[str, Callable[[], Answers]]]:
     yield "default, fertility", partial(regression, births.graph.subgraph(np.arange(30)), rates[:-1, :3], rates[1:])
 
     for share in (0.1, 0.5):
-        holes = with_holes(signals, share)
-        yield f"{share} missing, polynomial", partial(regression, small, inputs, holes, Polynomial(2))
-        yield f"{share} missing, paper", partial(regression, small, inputs, holes, Polynomial(3), **PAPER)
-    yield "0.2 missing, default", partial(regression, small, inputs, with_holes(signals, 0.2))
+        incomplete = with_missing(signals, share)
+        yield f"{share} missing, polynomial", partial(regression, small, inputs, incomplete, Polynomial(2))
+        yield f"{share} missing, paper", partial(regression, small, inputs, incomplete, Polynomial(3), **PAPER)
+    yield "0.2 missing, default", partial(regression, small, inputs, with_missing(signals, 0.2))
     unseen = np.array(signals)
     unseen[:, [2, 11]] = np.nan
     yield "unseen nodes", partial(regression, small, inputs, unseen, Polynomial(2))
@@ -209,7 +209,7 @@ def problems() -> Iterator[tuple[str, Callable[[], Answers]]]:
     tail = signals + 0.3 * rng.standard_t(3, signals.shape)
     quick = partial(regression, small, inputs)
     yield "poisson", partial(quick, counts, Polynomial(1), likelihood="poisson", leaves_out=False)
-    yield "poisson, missing", partial(quick, with_holes(counts, 0.2), Diffusion(), likelihood="poisson")
+    yield "poisson, missing", partial(quick, with_missing(counts, 0.2), Diffusion(), likelihood="poisson")
     about = {"exposure": exposure, "covariates": {"z": rng.standard_normal(small.n_nodes)}}
     yield "poisson, beside", partial(quick, counts, Diffusion(), likelihood="poisson", beside=about)
     yield "poisson, one map", partial(regression, small, None, counts[:6], Polynomial(1), likelihood="poisson")
@@ -227,7 +227,7 @@ def problems() -> Iterator[tuple[str, Callable[[], Answers]]]:
 
     graph, rows = walk(8, 150, 0)
     yield "series", partial(series, graph, rows)
-    yield "series, missing", partial(series, graph, with_holes(rows, 0.1))
+    yield "series, missing", partial(series, graph, with_missing(rows, 0.1))
     yield "series, season", partial(series, *walk(6, 180, 1, season=3.0))
     columns = rng.standard_normal((150, 2))
     yield "series, columns", partial(series, graph, rows + columns[:, :1], columns)

@@ -3,7 +3,7 @@
     python benchmarks/soak.py                 a thousand fits, eight processes and eight threads, some minutes
     python benchmarks/soak.py --fits 200      fewer
 
-A fit here is one of three in turn (one kernel, one with holes, several stacked) or now and then a series; each
+A fit here is one of three in turn (one kernel, one with missing values, several stacked) or now and then a series; each
 predicts, and the regressors are saved and loaded. What counts is the memory that the process holds after the first
 tenth of the fits (but not before a series) against what it holds at the end, and a checksum of all predictions.
 """

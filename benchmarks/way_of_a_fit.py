@@ -67,15 +67,15 @@ def ways() -> dict[str, Way]:
     rng = np.random.default_rng(0)
     graph = Graph(np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
     X, Y = rng.standard_normal((20, 2)), rng.standard_normal((20, 12))
-    holed = np.where(rng.random(Y.shape) < 0.1, np.nan, Y)
+    incomplete = np.where(rng.random(Y.shape) < 0.1, np.nan, Y)
     one, default = GraphGPRegressor(graph, Polynomial(2)), GraphGPRegressor(graph)
     works: dict[str, Callable[[], object]] = {
         "fit, Polynomial(2)": lambda: one.fit(X, Y),
         "predict with std": lambda: one.predict(X[:3], return_std=True),
         "fit, default": lambda: default.fit(X, Y),
         "predict, default": lambda: default.predict(X[:3], return_std=True),
-        "fit, default, 10% missing": lambda: default.fit(X, holed),
-        "impute": lambda: default.impute(X, holed),
+        "fit, default, 10% missing": lambda: default.fit(X, incomplete),
+        "impute": lambda: default.impute(X, incomplete),
     }
     found = {}
     for name, work in works.items():

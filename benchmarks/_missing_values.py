@@ -1,4 +1,4 @@
-"""What is removed from complete signals: entries at random, outages, whole nodes, and the two real sets they are of."""
+"""Complete data sets, and patterns of entries that are removed from them: at random, outages, whole nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def outages(shape: tuple[int, int], share: float, random_state: np.random.Genera
 
 
 def whole_nodes(shape: tuple[int, int], n_unseen: int, random_state: np.random.Generator) -> Array:
-    """Every entry of some nodes."""
+    """All entries of some nodes."""
     removed = np.zeros(shape, dtype=bool)
     removed[:, random_state.choice(shape[1], n_unseen, replace=False)] = True
     return removed
@@ -50,7 +50,7 @@ def whole_nodes(shape: tuple[int, int], n_unseen: int, random_state: np.random.G
 
 @dataclass(frozen=True)
 class Removal:
-    """A way to remove entries: what it is called, and the entries that it removes from signals of a shape."""
+    """A pattern of missing entries: its description, and a function that draws it for signals of a shape."""
 
     words: str
     removed: Callable[[tuple[int, int], np.random.Generator], Array]
@@ -101,14 +101,14 @@ SETS: dict[str, Callable[[], RealSet]] = {"weather": _weather, "incomes": _incom
 
 
 @cache
-def holed_set(name: str) -> RealSet:
-    """A complete set by name, with the time of each signal as its input, read once in a process."""
+def complete_set(name: str) -> RealSet:
+    """Complete data set of a name, with the time of each signal as its input; cached."""
     return SETS[name]()
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A set and what is removed from it."""
+    """A data set and a pattern of missing entries."""
 
     set_name: str
     removal: str
@@ -118,6 +118,6 @@ class Problem:
         return f"{self.set_name}, {self.removal}"
 
     def removed(self, seed: int) -> Array:
-        """The entries that a seed removes."""
-        shape = holed_set(self.set_name).signals.shape
+        """Entries that are removed under a seed."""
+        shape = complete_set(self.set_name).signals.shape
         return REMOVALS[self.removal].removed(shape, np.random.default_rng(seed))

@@ -1,7 +1,7 @@
-"""Filling in at three sizes: seconds of a fit and of what was not observed filled in after it.
+"""Imputation at three sizes: seconds of a fit, and of imputing the missing values after it.
 
-    python benchmarks/bench_filling.py                        every case, some minutes
-    python benchmarks/bench_filling.py --only "2,642 x 20"    one case
+    python benchmarks/bench_impute.py                        every case, some minutes
+    python benchmarks/bench_impute.py --only "2,642 x 20"    one case
 
 1. The default, 20 signals on a graph like a road network of 2,642 nodes and 3,304 edges, a fifth missing.
 2. ``Polynomial(5)`` in the paper's model, 200 smooth inputs on 1,000 nodes, noise a tenth, 30% missing.
@@ -32,8 +32,8 @@ BARS = {"2,642 x 20": 15.0, "1,000 x 200": 60.0, "20,000 x 8": 15.0}  # wall, pr
 Case = tuple[GraphGPRegressor, np.ndarray, np.ndarray]
 
 
-def holed(signals: np.ndarray, share: float) -> np.ndarray:
-    """Signals of which a share was not observed."""
+def with_missing(signals: np.ndarray, share: float) -> np.ndarray:
+    """Signals with a share of their values missing."""
     return np.where(np.random.default_rng(1).random(signals.shape) < share, np.nan, signals)
 
 
@@ -57,19 +57,19 @@ def road_network() -> Case:
     graph, inputs = roads(), np.linspace(0, 5, 20)[:, None]
     prior = graph_gp(graph, Diffusion(20.0), RBF(1.0), 0.1)
     signals = prior.sample(inputs, 1, np.random.default_rng(0), include_noise=True)[0]
-    return GraphGPRegressor(graph), inputs, holed(signals, 0.2)
+    return GraphGPRegressor(graph), inputs, with_missing(signals, 0.2)
 
 
 def smooth_inputs() -> Case:
     graph, inputs = smooth_fields(1_000, 2, 20.0)[0], np.linspace(0, 20, 200)[:, None]
     prior = graph_gp(graph, Diffusion(20.0), RBF(3.0), 0.1)
     signals = prior.sample(inputs, 1, np.random.default_rng(0), include_noise=True)[0]
-    return GraphGPRegressor(graph, Polynomial(5), RBF(1.0), **PAPER), inputs, holed(signals, 0.3)
+    return GraphGPRegressor(graph, Polynomial(5), RBF(1.0), **PAPER), inputs, with_missing(signals, 0.3)
 
 
 def large() -> Case:
     graph, inputs, signals = smooth_fields(20_000, 8, 20.0)
-    return GraphGPRegressor(graph), inputs, holed(signals, 0.2)
+    return GraphGPRegressor(graph), inputs, with_missing(signals, 0.2)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -102,9 +102,9 @@ def main() -> None:
         rows.append([name, *fit, *fill, processor / unit, BARS[name], "yes" if judged <= BARS[name] else "NO"])
         print(name, [f"{value:.1f}" for value in (*fit, *fill)], flush=True)
     columns = ["case", "fit, wall", "fit, cpu", "fill, wall", "fill, cpu", "cpu over eigh(400)", "bar", "met"]
-    print_table("filling in, seconds", columns, rows)
+    print_table("imputation, seconds", columns, rows)
     if only is None:
-        save("filling", found)
+        save("impute", found)
 
 
 if __name__ == "__main__":

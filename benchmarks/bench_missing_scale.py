@@ -1,9 +1,9 @@
 """Time, memory and accuracy of fits with missing entries, each in a process of its own.
 
-    python benchmarks/bench_holes.py                     every problem, half an hour or so
-    python benchmarks/bench_holes.py --old FOLDER        and what complete signals cost, against a checkout of before
-    python benchmarks/bench_holes.py --only "45 x 30"    one problem; the others' results are kept
-    python benchmarks/bench_holes.py --part middling "1,000 x 200, outages"    as the main process starts it
+    python benchmarks/bench_missing_scale.py                     every problem, half an hour or so
+    python benchmarks/bench_missing_scale.py --old FOLDER        also complete signals, against an earlier checkout
+    python benchmarks/bench_missing_scale.py --only "45 x 30"    one problem; the others' results are kept
+    python benchmarks/bench_missing_scale.py --part middling "1,000 x 200, outages"    as the main process starts it
 
 Signals are drawn from a known low-pass filter, 10 dB above their noise, and learnt with one filter and white noise.
 """
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _holes import at_random, outages, whole_nodes
 from _large import (
     INPUT_KERNEL,
     TRUTH,
@@ -34,6 +33,7 @@ from _large import (
     warm_up,
 )
 from _missing_page import COLUMNS, scale_rows
+from _missing_values import at_random, outages, whole_nodes
 from _reporting import RESULTS, print_table, save
 from bench_large import N_SIGNALS, read
 from settings import PAPER
@@ -46,7 +46,7 @@ N_LARGE = 1_000_000
 REPEATS, ROUNDS = 5, 4  # fits of a process, processes of either checkout
 COMPLETE = {"45 x 30": (45, 30), "1,000 x 200": (1_000, 200)}
 Mask = Callable[[tuple[int, int], np.random.Generator], np.ndarray]
-MIDDLING: dict[str, tuple[int, int, Mask, float]] = {  # nodes, signals, what is removed, most seconds
+MIDDLING: dict[str, tuple[int, int, Mask, float]] = {  # nodes, signals, missing entries, most seconds
     "1,000 x 200, 30% at random": (1_000, 200, lambda shape, rng: at_random(shape, 0.3, rng), 60.0),
     "1,000 x 200, 30% as outages": (1_000, 200, lambda shape, rng: outages(shape, 0.3, rng), 60.0),
     "2,000 x 500, 50% at random": (2_000, 500, lambda shape, rng: at_random(shape, 0.5, rng), 600.0),
@@ -90,13 +90,15 @@ def found_by(model: GraphGPRegressor, took: float) -> dict[str, Any]:
 
 
 def middling(name: str) -> dict[str, Any]:
-    """One filter of degree 5, learnt from signals with holes."""
+    """One filter of degree 5, learnt from signals with missing values."""
     n_nodes, n_signals, mask, _ = MIDDLING[name]
     graph, inputs, signals, noise_variance = draw(n_nodes, n_signals)
     removed = mask(signals.shape, np.random.default_rng(1))
-    holed = np.where(removed, np.nan, signals)
+    incomplete = np.where(removed, np.nan, signals)
     model = GraphGPRegressor(graph, Polynomial(5), INPUT_KERNEL, **PAPER)
-    took = seconds(lambda: model.fit(inputs, holed))  # on as many threads as there are: matrices are of nodes by nodes
+    took = seconds(
+        lambda: model.fit(inputs, incomplete)
+    )  # on as many threads as there are: matrices are of nodes by nodes
     found = found_by(model, took)
     return {**found, "missing": float(removed.mean()), "noise_ratio": model.noise_variance_ / noise_variance}
 
@@ -105,16 +107,16 @@ def small(name: str) -> dict[str, Any]:
     """One filter of degree 3 on 45 nodes; the first fit of a process is not counted."""
     graph, inputs, signals, _ = draw(45, 30)
     removed = SMALL[name](signals.shape, np.random.default_rng(1))
-    holed = np.where(removed, np.nan, signals)
+    incomplete = np.where(removed, np.nan, signals)
     model = GraphGPRegressor(graph, Polynomial(3), INPUT_KERNEL, **PAPER)
     with one_blas_thread():
-        model.fit(inputs, holed)
-        took = float(np.median([seconds(lambda: model.fit(inputs, holed)) for _ in range(3)]))
+        model.fit(inputs, incomplete)
+        took = float(np.median([seconds(lambda: model.fit(inputs, incomplete)) for _ in range(3)]))
     return {**found_by(model, took), "missing": float(removed.mean())}
 
 
 def large(folder: str) -> dict[str, Any]:
-    """A million nodes: learn, and fill in the holes."""
+    """A million nodes: learn, and impute the missing values."""
     graph, signals, rest = read(Path(folder))
     removed = at_random(signals.shape, 0.2, np.random.default_rng(1))
     truth = signals[removed]
@@ -133,7 +135,7 @@ def large(folder: str) -> dict[str, Any]:
 
 
 def complete(name: str) -> dict[str, Any]:
-    """Seconds of the processor of fits without a hole."""
+    """Processor seconds of fits of complete signals."""
     graph, inputs, signals, _ = draw(*COMPLETE[name])
     model = GraphGPRegressor(graph, Polynomial(5), INPUT_KERNEL, **PAPER)
     times = []
@@ -147,7 +149,7 @@ def complete(name: str) -> dict[str, Any]:
 
 
 def slowdown(name: str, old: Path) -> dict[str, Any]:
-    """Complete signals here and in a checkout of before, process by process in turn: a busy machine slows both."""
+    """Complete signals here and in an earlier checkout, processes in turn, so that other load slows both."""
     times: dict[str, list[float]] = {"old": [], "new": []}
     for _ in range(ROUNDS):
         for tree, folder in (("old", old / "src"), ("new", Path(__file__).resolve().parents[1] / "src")):
@@ -175,7 +177,7 @@ def shown(run: dict[str, Any]) -> dict[str, str]:
 
 
 def bars_met(runs: dict[str, Any]) -> dict[str, bool]:
-    """What was asked for, of the problems that were run."""
+    """Bars of the problems that were run, and whether each is met."""
     met: dict[str, bool] = {}
     done = {name: run for name, run in runs.items() if "failed" not in run}
     for name in (one for one in MIDDLING if one in runs):
@@ -199,7 +201,7 @@ def bars_met(runs: dict[str, Any]) -> dict[str, bool]:
 
 
 def problems(old: Path | None) -> dict[str, Callable[[], dict[str, Any]]]:
-    """What to run, by name."""
+    """Problems to run, by name."""
     found: dict[str, Callable[[], dict[str, Any]]] = {}
     if old is not None:
         found |= {f"complete, {name}": lambda name=name: slowdown(name, old) for name in COMPLETE}
@@ -229,7 +231,7 @@ def main() -> None:
     if chosen.part:
         report(PARTS[chosen.part[0]](chosen.part[1]))
         return
-    path = chosen.out / "holes.json"
+    path = chosen.out / "missing_scale.json"
     runs: dict[str, Any] = json.loads(path.read_text())["runs"] if path.exists() else {}
     for name, work in problems(chosen.old).items():
         if name.startswith(chosen.only):
@@ -237,7 +239,11 @@ def main() -> None:
             runs[name]["shown"] = shown(runs[name])
             print(name, runs[name]["shown"], flush=True)
             ordered = {one: runs[one] for one in [*problems(Path()), *runs] if one in runs}
-            save("holes", {"conditions": conditions(), "runs": ordered, "bars_met": bars_met(ordered)}, chosen.out)
+            save(
+                "missing_scale",
+                {"conditions": conditions(), "runs": ordered, "bars_met": bars_met(ordered)},
+                chosen.out,
+            )
     print_table("fits with missing entries", ["problem", *COLUMNS], scale_rows(runs))
     for name, reached in bars_met(runs).items():
         print(f"{name}: {'met' if reached else 'NOT MET'}")
