@@ -48,7 +48,7 @@ def test_every_file_and_name_that_the_architecture_points_to_is_there():
             for word in re.findall(r"`([^`]+)`", row):
                 is_path = re.fullmatch(r"[\w/]+(\.py|/)", word) is not None
                 if is_path:
-                    path = ROOT / word if word.startswith(("tests/", "docs/")) else package / word
+                    path = (ROOT if word.startswith(("tests/", "docs/", "reproduction/")) else package) / word
                     if not path.exists():  # of the folder that the row has named, as in `reading.py`
                         path = next(package.rglob(word))
                     source = path.read_text(encoding="utf-8") if path.is_file() else ""
