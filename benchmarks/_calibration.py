@@ -20,6 +20,7 @@ from scipy.special import softmax
 from scipy.stats import norm, poisson
 
 from spectralgp import Diffusion, Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, Polynomial
+from spectralgp.model.fields import probability_transforms
 from spectralgp.scores import pit
 
 Array = np.ndarray
@@ -281,7 +282,7 @@ def on_map(
         full[:, hidden] = at
         return np.asarray(filled.distribution(full)[:, hidden])
 
-    transforms = filled.transforms(values, generator)[:, hidden]
+    transforms = probability_transforms(filled, values, generator)[:, hidden]
     return scores_of_counts(values[:, hidden], transforms, lambda end: quantiles[end][:, hidden], distribution)
 
 

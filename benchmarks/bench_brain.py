@@ -38,6 +38,7 @@ from scipy.sparse import save_npz as save_sparse
 from settings import PAPER
 
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial
+from spectralgp.model.fields import standard_deviation
 
 THRESHOLD = 0.2
 N_SIGNALS = 32
@@ -170,7 +171,7 @@ def slice_of(
     chosen = nodes[np.all(voxels[nodes, :2] % SPACING == 0, axis=1)]
     prediction = model.posterior_.at(new)
     start = time.perf_counter()
-    exact = prediction.std(include_noise=True, nodes=chosen)[0]
+    exact = standard_deviation(prediction, include_noise=True, nodes=chosen)[0]
     took = time.perf_counter() - start
     start = time.perf_counter()
     variance = prediction.variance()[0]

@@ -65,6 +65,7 @@ def works() -> dict[str, Callable[[], float]]:
     )
     from spectralgp.datasets import load_weather
     from spectralgp.learning.objective import Objective
+    from spectralgp.model.fields import standard_deviation
 
     def evidence() -> float:
         graph, inputs, signals = smooth_fields(200, 1_000, 20.0)
@@ -87,7 +88,7 @@ def works() -> dict[str, Callable[[], float]]:
 
         def work() -> None:
             prediction = posterior.at(new)
-            prediction.std(include_noise=True)
+            standard_deviation(prediction, include_noise=True)
             np.asarray(prediction.mean)
 
         return least(work, 20)

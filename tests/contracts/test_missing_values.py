@@ -25,7 +25,13 @@ from spectralgp import (
 )
 from spectralgp.learning.expectations import MissingValueExpectation
 from spectralgp.learning.missing import objective_of
-from spectralgp.model.fields import PartialObservations, leave_one_out, log_marginal_likelihood, seen_about
+from spectralgp.model.fields import (
+    PartialObservations,
+    leave_one_out,
+    log_marginal_likelihood,
+    node_covariances,
+    seen_about,
+)
 from spectralgp.model.fields.posterior import conditioned
 from spectralgp.model.fields.seen import DRAWS, SignedInverse
 from spectralgp.model.kernels import WithResidual, residual_of, signal_of
@@ -73,7 +79,7 @@ def missing_at(mask: np.ndarray, signals: np.ndarray = SIGNALS) -> np.ndarray:
     return np.where(mask, signals, np.nan)
 
 
-def node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
+def dense_node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
     """``B B^T`` and ``H H^T``, dense."""
     laplacian = oracle.laplacian(WEIGHTS, scaled=True)
     shared = oracle.polynomial(laplacian, signal_of(kernel).coefficients)
@@ -85,7 +91,7 @@ def node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
 
 def dense(kernel, inputs: np.ndarray, noise: float = NOISE) -> np.ndarray:
     """Covariance of noisy signals at inputs, entry by entry."""
-    shared, own = node_covariances(kernel)
+    shared, own = dense_node_covariances(kernel)
     covariance = np.kron(oracle.rbf(inputs, inputs), shared) + np.kron(np.eye(len(inputs)), own)
     return covariance + noise * np.eye(len(covariance))
 
@@ -146,7 +152,7 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
 
     def evidence(x: np.ndarray) -> float:
         form, theta, noise = objective.split(x)
-        shared, own = node_covariances(form)
+        shared, own = dense_node_covariances(form)
         length = float(np.exp(theta[0]))
         matrix = np.kron(oracle.rbf(INPUTS, INPUTS, length), shared) + np.kron(np.eye(N_SIGNALS), own)
         matrix += noise * np.eye(len(matrix))
@@ -233,7 +239,7 @@ def test_draws_have_the_conditional_covariance(name, exact):
 
 def predicted(kernel, mask) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of new signals without noise, each with a residual of its own, given what was observed."""
-    both, (shared, own) = np.vstack([INPUTS, NEW]), node_covariances(kernel)
+    both, (shared, own) = np.vstack([INPUTS, NEW]), dense_node_covariances(kernel)
     n_training = SIGNALS.size
     matrix = np.kron(oracle.rbf(both, both), shared) + np.kron(np.eye(len(both)), own)
     matrix[:n_training, :n_training] += NOISE * np.eye(n_training)
@@ -254,7 +260,7 @@ def test_predictions_from_incomplete_signals(kernel, mask):
     )
     joint = covariance.reshape(*shape, *shape)
     assert relative_error(found.joint_covariance(), joint) < MASKED
-    assert relative_error(found.node_covariance(), np.stack([joint[n, :, n] for n in range(N_NEW)])) < MASKED
+    assert relative_error(node_covariances(found), np.stack([joint[n, :, n] for n in range(N_NEW)])) < MASKED
 
 
 @every_mask
@@ -475,7 +481,7 @@ def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws():
     settings = {"most_exact": 0, **ITERATIVE_ONLY}
     covariance = prior.covariance(prior.rows(np.empty((N_SIGNALS, 0))))
     found = seen_about(0.0, covariance, read_signals(missing_at(mask)), **settings)
-    node = node_covariances(SIGNAL)[0] + NOISE * np.eye(N_NODES)
+    node = dense_node_covariances(SIGNAL)[0] + NOISE * np.eye(N_NODES)
     expected = given(np.kron(np.eye(N_SIGNALS), node), mask, SIGNALS)[1]
     assert found.n_draws == DRAWS
     assert relative_error(found.variance, np.where(mask, 0.0, np.diag(expected).reshape(mask.shape))) < MASKED

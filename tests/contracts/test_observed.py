@@ -14,7 +14,14 @@ from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
 from spectralgp.estimators.observing import Coefficients
-from spectralgp.model.fields import ObservationModel, condition_latent, latent, sites
+from spectralgp.model.fields import (
+    ObservationModel,
+    condition_latent,
+    latent,
+    observed_with,
+    probability_transforms,
+    sites,
+)
 from spectralgp.model.likelihoods import (
     Gaussian,
     NegativeBinomial,
@@ -158,7 +165,7 @@ def test_densities_are_lower_bounds_that_are_near(fitted):
     values[0, :2], values[1, 3] = (2.0, 1.0), 4.0
     alone = fitted.log_predictive_density(new, values, joint=False, exposure=1.0)
     latent, seen = fitted.posterior_.at(new).latent, np.isfinite(values).ravel()
-    law = multivariate_normal(latent.mean.ravel()[seen], latent.among(np.isfinite(values)))
+    law = multivariate_normal(latent.mean.ravel()[seen], latent.value_covariance(np.isfinite(values)))
     rates = np.exp(law.rvs(40_000, random_state=0))
     logs = poisson.logpmf(values.ravel()[seen], rates)
     for row, own in enumerate((slice(0, 2), slice(2, 3))):
@@ -549,7 +556,9 @@ class Normal:
             own = sites.find_sites(latent_covariance, known.observations(self.values), effort=effort)
             known.last_found.append((prior, signals, own))
         self.posterior = condition_latent(prior, self.INPUTS, signals, known)
-        self.new = self.posterior.at(self.NEW).seen_with(ObservationModel(likelihood, self.NEW_BESIDE, none[:, :2]))
+        self.new = observed_with(
+            self.posterior.at(self.NEW), ObservationModel(likelihood, self.NEW_BESIDE, none[:, :2])
+        )
         both = np.vstack([self.INPUTS, self.NEW])
         node = prior.node_covariance()
         self.signal = np.kron(RBF(0.7)(both), node)
@@ -598,7 +607,7 @@ def test_laws_of_normal_values_are_dense_ones(normal, which):
         expected = norm.ppf(probability, of_latent, np.sqrt(total))
         assert relative_error(field.quantile(probability).ravel(), expected) < BY_QUADRATURE
     asked = np.where(np.arange(10).reshape(2, 5) % 3 == 1, np.nan, 0.3)
-    transforms = field.transforms(asked, np.random.default_rng(0)).ravel()
+    transforms = probability_transforms(field, asked, np.random.default_rng(0)).ravel()
     assert np.array_equal(np.isnan(transforms), np.isnan(asked.ravel()))
     expected = norm.cdf(0.3, of_latent, np.sqrt(total))
     assert relative_error(transforms[~np.isnan(transforms)], expected[~np.isnan(transforms)]) < BY_QUADRATURE
@@ -617,7 +626,7 @@ def test_laws_at_new_inputs_by_effective_curvatures_are_dense_ones_where_noise_i
     assert relative_error(normal.new.mean.ravel(), mean) < 1e-6
     assert relative_error(normal.new.variance().ravel(), np.diag(covariance)) < 1e-6
     latent = normal.new.latent
-    assert relative_error(latent.among(np.ones(latent.mean.shape, dtype=bool)), wider) < 1e-6
+    assert relative_error(latent.value_covariance(np.ones(latent.mean.shape, dtype=bool)), wider) < 1e-6
     value = normal.new.log_density(normal.further)
     assert value == pytest.approx(normal.log_density(wanted, normal.seen), abs=0.05)
     bound, error = normal.posterior.sites.log_bound()

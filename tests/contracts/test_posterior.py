@@ -8,7 +8,14 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
-from spectralgp.model.fields import condition, condition_shrunk, graph_gp, leave_one_out
+from spectralgp.model.fields import (
+    condition,
+    condition_shrunk,
+    graph_gp,
+    leave_one_out,
+    node_covariances,
+    standard_deviation,
+)
 from spectralgp.model.kernels import Diffusion
 from tolerances import EXACT, FORMULA, SMALL_NOISE
 
@@ -66,7 +73,7 @@ def test_covariances_are_those_of_dense_conditioning(name, graph, relative_noise
     """Equation (9): over the nodes for each input, and over inputs and nodes together."""
     setting = Setting(name, graph, relative_noise)
     expected = np.stack([setting.block(index) for index in range(N_INPUTS)])
-    assert oracle.relative_error(setting.prediction.node_covariance(), expected, setting.scale) < FORMULA
+    assert oracle.relative_error(node_covariances(setting.prediction), expected, setting.scale) < FORMULA
     joint = setting.prediction.joint_covariance()
     assert joint.shape == (N_INPUTS, setting.n_nodes, N_INPUTS, setting.n_nodes)
     matrix = joint.reshape(N_INPUTS * setting.n_nodes, -1)
@@ -80,11 +87,11 @@ def test_noise_is_included_on_request(name, graph):
     prediction, noise = setting.prediction, setting.noise
     for noisy, plain in [
         (prediction.variance(include_noise=True), prediction.variance() + noise),
-        (prediction.std(include_noise=True) ** 2, prediction.variance() + noise),
-        (prediction.std() ** 2, prediction.variance()),
+        (standard_deviation(prediction, include_noise=True) ** 2, prediction.variance() + noise),
+        (standard_deviation(prediction) ** 2, prediction.variance()),
         (
-            prediction.node_covariance(include_noise=True),
-            prediction.node_covariance() + noise * np.eye(setting.n_nodes),
+            node_covariances(prediction, include_noise=True),
+            node_covariances(prediction) + noise * np.eye(setting.n_nodes),
         ),
     ]:
         assert oracle.relative_error(noisy, plain) < EXACT
@@ -135,7 +142,7 @@ def test_precomputed_variances_suffice_for_variances():
     by_kernel = Setting()
     precomputed = Setting(kernel="precomputed", inputs=K, new=(CROSS, np.diag(TEST))).prediction
     assert oracle.relative_error(precomputed.variance(), by_kernel.prediction.variance()) < EXACT
-    assert oracle.relative_error(precomputed.node_covariance(), by_kernel.prediction.node_covariance()) < EXACT
+    assert oracle.relative_error(node_covariances(precomputed), node_covariances(by_kernel.prediction)) < EXACT
     alone = by_kernel.prediction.log_density(by_kernel.observed, joint=False)
     assert oracle.relative_error(precomputed.log_density(by_kernel.observed, joint=False), alone) < EXACT
     with pytest.raises(ValueError, match="X must hold the covariance of the test inputs"):
@@ -146,8 +153,8 @@ def test_precomputed_variances_suffice_for_variances():
     "ask",
     [
         lambda prediction: prediction.variance(),
-        lambda prediction: prediction.std(),
-        lambda prediction: prediction.node_covariance(),
+        lambda prediction: standard_deviation(prediction),
+        lambda prediction: node_covariances(prediction),
         lambda prediction: prediction.joint_covariance(),
         lambda prediction: prediction.log_density(np.zeros((N_INPUTS, 7))),
         lambda prediction: prediction.log_density(np.zeros((N_INPUTS, 7)), joint=False),
@@ -191,7 +198,7 @@ def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired
     prediction = Setting(kernel="precomputed", inputs=K, new=(K[:3], 0.1 * K[:3, :3])).prediction
     for ask in (
         lambda: prediction.variance(),
-        lambda: prediction.node_covariance(),
+        lambda: node_covariances(prediction),
         lambda: prediction.joint_covariance(),
         lambda: prediction.sample(1, np.random.default_rng(0)),
         lambda: prediction.log_density(np.zeros((3, 7))),
@@ -229,7 +236,7 @@ def test_independent_signals_tell_nothing_of_new_ones():
     posterior = condition(prior, np.zeros((2, 0)), np.ones((2, 7)))
     prediction = posterior.at(np.zeros((1, 0)))
     np.testing.assert_array_equal(prediction.mean, np.zeros((1, 7)))
-    assert oracle.relative_error(prediction.node_covariance()[0], prior.node_covariance()) < FORMULA
+    assert oracle.relative_error(node_covariances(prediction)[0], prior.node_covariance()) < FORMULA
     with pytest.raises(ValueError, match=r"X must be None, or have no columns.*independent; got shape \(1, 2\)"):
         posterior.at(np.zeros((1, 2)))
 

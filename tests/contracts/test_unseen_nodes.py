@@ -18,6 +18,7 @@ from spectralgp import (
     graph_gp,
     load,
 )
+from spectralgp.model.fields import node_covariances, standard_deviation
 from spectralgp.model.signals import read_signals
 from tolerances import EXACT, FORMULA, MASKED, QUADRATURE
 
@@ -117,7 +118,7 @@ def test_covariances_are_those_of_dense_algebra(observed):
         joint = field.joint_covariance(include_noise)
         assert oracle.relative_error(joint.reshape(covariance.shape), covariance) < FORMULA
         own = np.stack([joint[number, :, number] for number in range(len(Y_NEW))])
-        assert oracle.relative_error(field.node_covariance(include_noise), own) < FORMULA
+        assert oracle.relative_error(node_covariances(field, include_noise), own) < FORMULA
 
 
 @settings
@@ -136,7 +137,7 @@ def test_densities_are_those_of_dense_algebra(spectrum, observed):
 def test_densities_of_values_are_those_of_their_variances():
     field = posterior_of().at(X_NEW)
     nodes = np.array([1, 2])
-    std = field.std(include_noise=True)[:, nodes]
+    std = standard_deviation(field, include_noise=True)[:, nodes]
     expected = -0.5 * (((Y_NEW - field.mean)[:, nodes] / std) ** 2 + np.log(2 * np.pi * std**2))
     assert oracle.relative_error(field.value_log_densities(Y_NEW[:, nodes], nodes), expected) < FORMULA
 
@@ -156,7 +157,7 @@ def test_training_signals_are_filled_in_with_levels_that_are_not_known():
     posterior = posterior_of()
     rows = np.arange(N_SIGNALS)
     field, variances = posterior.filled(rows), posterior.signals.units.offset_variance
-    plain = field.seen.variance * posterior.signals.units.divisor**2
+    plain = field.entries.variance * posterior.signals.units.divisor**2
     assert oracle.relative_error(field.values_variance(), plain + variances) < FORMULA
     joint = field.joint_covariance()
     assert np.all(joint[0, 1, 5, 1] > 0.9 * variances[1])
@@ -181,7 +182,7 @@ def test_a_signal_with_tails_is_a_t_of_all_its_covariance():
     posterior = condition_shrunk(prior, X, read_signals(Y, "node", "node", graph=GRAPH))
     field = posterior.at(X_NEW)
     freedom = field.freedom
-    shapes = field.node_covariance(include_noise=True) * (freedom - 2) / freedom
+    shapes = node_covariances(field, include_noise=True) * (freedom - 2) / freedom
     expected = [
         multivariate_t(mean, shape, freedom).logpdf(signal)
         for mean, shape, signal in zip(field.mean, shapes, Y_NEW, strict=True)

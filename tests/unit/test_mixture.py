@@ -14,7 +14,7 @@ import oracle
 from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor
 from spectralgp.estimators.answers import filter_shape
-from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out
+from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out, node_covariances, standard_deviation
 from spectralgp.model.fields.field import MixtureField
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from tolerances import FORMULA, STANDARD_ERRORS
@@ -57,9 +57,9 @@ def test_moments_are_those_of_a_mixture(mixture, include_noise):
     assert oracle.relative_error(prediction.joint_covariance(include_noise).reshape(21, 21), covariance) < FORMULA
     variance = np.diag(covariance).reshape(3, 7)
     assert oracle.relative_error(prediction.variance(include_noise), variance) < FORMULA
-    assert oracle.relative_error(prediction.std(include_noise), np.sqrt(variance)) < FORMULA
+    assert oracle.relative_error(standard_deviation(prediction, include_noise), np.sqrt(variance)) < FORMULA
     blocks = np.array([covariance[7 * i : 7 * i + 7, 7 * i : 7 * i + 7] for i in range(3)])
-    assert oracle.relative_error(prediction.node_covariance(include_noise), blocks) < FORMULA
+    assert oracle.relative_error(node_covariances(prediction, include_noise), blocks) < FORMULA
     nodes = np.array([5, 0])
     assert oracle.relative_error(prediction.variance(include_noise, nodes), variance[:, nodes]) < FORMULA
     assert prediction.variance_error.tolist() == [0.0, 0.0, 0.0]
@@ -88,7 +88,7 @@ def test_log_density_is_that_of_the_mixture(mixture):
 def test_densities_of_single_values_are_those_of_the_mixture(mixture):
     nodes = np.array([4, 0])
     parts = [posterior.at(NEW) for posterior in mixture.posteriors]
-    alone = [norm.pdf(OBSERVED, part.mean, part.std(include_noise=True))[:, nodes] for part in parts]
+    alone = [norm.pdf(OBSERVED, part.mean, standard_deviation(part, include_noise=True))[:, nodes] for part in parts]
     found = mixture.at(NEW).value_log_densities(OBSERVED[:, nodes], nodes)
     assert oracle.relative_error(found, np.log(np.tensordot(WEIGHTS, alone, axes=1))) < FORMULA
 
@@ -192,7 +192,9 @@ def test_a_mask_chooses_entries_of_the_joint_covariance(share):
         field = posterior.at(NEW)
         joint = field.joint_covariance(include_noise=True).reshape(21, 21)
         places = np.flatnonzero(chosen)
-        np.testing.assert_allclose(field.among(chosen), joint[np.ix_(places, places)], rtol=FORMULA, atol=FORMULA)
+        np.testing.assert_allclose(
+            field.value_covariance(chosen), joint[np.ix_(places, places)], rtol=FORMULA, atol=FORMULA
+        )
 
 
 def test_signals_that_leave_draws_no_weight_may_be_followed_by_more():

@@ -24,6 +24,7 @@ from spectralgp.model.fields import (
     ObservationModel,
     Posterior,
     PredictiveDistribution,
+    observed_with,
 )
 from spectralgp.model.kernels import GraphKernel, residual_of
 from spectralgp.model.signals import Units, no_signals, read_in
@@ -206,7 +207,7 @@ def imputed_signals(
                 found = posterior.filled(rows[chosen])
             else:
                 new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
-                new = new if observed_by is None else new.seen_with(observed_by.some(chosen))
+                new = new if observed_by is None else observed_with(new, observed_by.some(chosen))
                 found = new.given(signals[chosen])
             values[missing] = found.values[missing[chosen]]
             variances[missing] = found.values_variance()[missing[chosen]]
@@ -287,7 +288,7 @@ def with_more_signals(
     candidates, draws = [], learnt.draws
     if learnt.posterior.is_averaged:
         new: Any = learnt.posterior.at(features)
-        shares = (new if observed_by is None else new.seen_with(observed_by)).weights_given(signals)
+        shares = (new if observed_by is None else observed_with(new, observed_by)).weights_given(signals)
         pairs = zip(draws, learnt.weights, strict=True)
         draws = tuple(replace(one, weights=shares) if weight else one for one, weight in pairs)
     for candidate in learnt.candidates:

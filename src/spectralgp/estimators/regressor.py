@@ -33,7 +33,16 @@ from spectralgp.learning.candidates import at_once, automatic, likelier_scale, w
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
-from spectralgp.model.fields import By, LeaveOneOut, ObservationModel, PredictiveDistribution, leave_one_out
+from spectralgp.model.fields import (
+    By,
+    LeaveOneOut,
+    ObservationModel,
+    PredictiveDistribution,
+    leave_one_out,
+    node_covariances,
+    observed_with,
+    standard_deviation,
+)
 from spectralgp.model.kernels import (
     Diffusion,
     GraphKernel,
@@ -487,6 +496,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
                 "return_std and return_cov must not both be True; got both. "
                 "The standard deviations are the roots of the covariances' diagonals."
             )
+        for probability in return_quantiles:
+            if not 0 < probability < 1:
+                raise ValueError(
+                    f"return_quantiles must hold probabilities between 0 and 1, exclusive; got {probability}. Pass "
+                    "0.05 and 0.95 for 90% intervals."
+                )
         check_is_fitted(self)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
@@ -507,9 +522,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
         answer = [answered(prediction.mean)]
         if return_std:
-            answer.append(answered(prediction.std(include_noise, chosen), are_chosen=True))
+            answer.append(answered(standard_deviation(prediction, include_noise, chosen), are_chosen=True))
         if return_cov:
-            covariance = prediction.node_covariance(include_noise)
+            covariance = node_covariances(prediction, include_noise)
             if chosen is None:
                 answer.append(form.to_user(form.to_user(covariance, axis=1), axis=2))
             else:
@@ -543,7 +558,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if observed is None:
             if observed_exposure is not None:
                 raise ValueError("observed_exposure must be left out without observed; got some. Pass exposure.")
-            return prediction if observed_by is None else prediction.seen_with(observed_by)
+            return prediction if observed_by is None else observed_with(prediction, observed_by)
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
@@ -555,7 +570,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         own: Any = {name: one for name, one in (given | {takes: observed_exposure}).items() if one is not None}
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
-            return cast(PredictiveDistribution, self.posterior_.filled(rows)).seen_with(observed_by)
+            return cast(PredictiveDistribution, observed_with(self.posterior_.filled(rows), observed_by))
         if np.any(rows >= 0):
             raise ValueError(
                 f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "
@@ -563,7 +578,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             )
         how = observers.new_observed_by(self, own, alignment, known, asked=False, argument="observed")
         assert how is not None
-        return prediction.seen_with(how).given(known).seen_with(observed_by)
+        return cast(PredictiveDistribution, observed_with(observed_with(prediction, how).given(known), observed_by))
 
     @property
     def _needed_beside(self) -> str | None:
@@ -962,7 +977,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             if is_new.any():
                 new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
                 at = self.posterior_.at(new)
-                at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
+                at = at if observed_by is None else observed_with(at, observed_by.some(is_new))
                 held_out = NewSignals(given_labels[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
                 known = dict(zip(rows.tolist(), given_labels.tolist(), strict=True))

@@ -22,7 +22,7 @@ from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values
+from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values, standard_deviation
 from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
 from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
@@ -299,6 +299,6 @@ def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: I
     if candidate.shrunk:
         mean, std, freedom = held_out_values(plain, prediction, nodes)
     else:
-        mean, std = prediction.mean[:, nodes], prediction.std(include_noise=True, nodes=nodes)
+        mean, std = prediction.mean[:, nodes], standard_deviation(prediction, include_noise=True, nodes=nodes)
     deviations = norm.ppf(LEVELS) if np.isinf(freedom) else student.ppf(LEVELS, freedom) * np.sqrt(1 - 2 / freedom)
     return np.asarray(mean + np.multiply.outer(deviations, std))

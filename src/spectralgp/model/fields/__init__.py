@@ -8,8 +8,15 @@ from spectralgp.model.fields.factors import (
     RowCovariance,
     greedy_points,
 )
-from spectralgp.model.fields.field import Field, PredictiveDistribution
-from spectralgp.model.fields.latent import LatentPosterior, condition_latent
+from spectralgp.model.fields.field import (
+    ConditionedField,
+    Field,
+    MixtureField,
+    PredictiveDistribution,
+    node_covariances,
+    standard_deviation,
+)
+from spectralgp.model.fields.latent import LatentPosterior, condition_latent, observed_with, probability_transforms
 from spectralgp.model.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.model.fields.markov import TimeCovariance, TimeEvidence, are_in_time, rows_in_time
 from spectralgp.model.fields.posterior import (

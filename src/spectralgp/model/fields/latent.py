@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, cast
@@ -15,7 +15,15 @@ from spectralgp.graphs import Graph
 from spectralgp.model.fields.covariances import ModalCovariance
 from spectralgp.model.fields.curvatures import LEAST_CAVITY
 from spectralgp.model.fields.factors import BlockCovariance, GraphNodeCovariance, InputCovariance, PosteriorInputRows
-from spectralgp.model.fields.field import Field, PredictiveDistribution, as_observed
+from spectralgp.model.fields.field import (
+    ConditionedField,
+    Field,
+    GaussianField,
+    MixtureField,
+    PredictiveDistribution,
+    as_observed,
+    numeric_quantile,
+)
 from spectralgp.model.fields.posterior import GraphGP, SinglePosterior
 from spectralgp.model.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.model.fields.sites import (
@@ -31,7 +39,6 @@ from spectralgp.model.likelihoods import (
     Likelihood,
     predictive_distribution,
     predictive_log_density,
-    randomised_pit,
 )
 from spectralgp.model.signals import Signals, Units, expected_signals
 from spectralgp.model.spectra import Filters, decompose, modes_of
@@ -67,7 +74,7 @@ class ValueField(PredictiveDistribution):
     Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
     """
 
-    law: Callable[[Array], Field]  # of the latent signals, by the columns of fixed effects
+    law: Callable[[Array], GaussianField]  # of the latent signals, by the columns of fixed effects
     observed_by: ObservationModel  # of the values that are predicted
     known: Array  # values that were observed of these signals, NaN elsewhere
     further: Callable[[Array, ObservationModel], Sites]  # sites given further values of these signals, among others
@@ -77,11 +84,11 @@ class ValueField(PredictiveDistribution):
     def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservationModel, known: Array) -> ValueField:
         """Values of some of the signals that sites are of."""
         centre = partial(sites.covariance.basis.zeros, len(sites.mean))
-        latent = Field(sites.covariance, centre, Units(), seen=sites, shown=rows)
+        latent = ConditionedField(sites.covariance, centre, Units(), sites, rows)
         return cls(lambda columns: latent, observed_by, known, partial(sites.given, rows), rows)
 
     @cached_property
-    def latent(self) -> Field:
+    def latent(self) -> GaussianField:
         """The latent signals, with their white part as values have their noise."""
         return self.law(self.observed_by.columns)
 
@@ -123,15 +130,13 @@ class ValueField(PredictiveDistribution):
     def distribution(self, values: Array) -> Array:
         return predictive_distribution(self.likelihood, values, *self._law)
 
-    @property
-    def is_discrete(self) -> bool:
-        return self.likelihood.is_discrete
+    def quantile(self, probability: float) -> Array:
+        return numeric_quantile(self, probability)
 
-    def transforms(self, values: Array, random_state: np.random.Generator) -> Array:
-        """Randomised probability integral transforms of values, NaN where there is none."""
-        seen = np.isfinite(values)
-        found = randomised_pit(self.likelihood, np.where(seen, values, 0.0), *self._law, random_state)
-        return np.where(seen, found, np.nan)
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        """Whether values are whole numbers."""
+        return self.likelihood.is_discrete
 
     @property
     def values(self) -> Array:
@@ -140,24 +145,19 @@ class ValueField(PredictiveDistribution):
     def values_variance(self) -> Array:
         return np.where(np.isfinite(self.known), 0.0, self.variance(include_noise=True))
 
-    def node_covariance(self, include_noise: bool = False) -> Array:
-        raise ValueError(NO_COVARIANCE)
-
-    def joint_covariance(self, include_noise: bool = False) -> Array:
+    def joint_covariance(self, include_noise: bool = False, rows: Sequence[int] | None = None) -> Array:
         raise ValueError(NO_COVARIANCE)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
         white = include_noise or not self.likelihood.is_white_noise
-        latent = self._drawn(as_integer(n_samples, "n_samples", 1), random_state, white)
+        n_draws = as_integer(n_samples, "n_samples", 1)
+        if white:
+            latent = self.latent.value_draws(n_draws, random_state)
+        else:
+            latent = np.asarray(self.latent.sample(n_draws, random_state))
         if include_noise:
             return self.likelihood.draw(latent, self.observed_by.beside, random_state)
         return self.likelihood.mean_at(latent, self.observed_by.beside)
-
-    def _drawn(self, n_draws: int, random_state: np.random.Generator, white: bool) -> Array:
-        """Latent signals drawn jointly, with their white part or without."""
-        if white and self.latent.seen is not None:
-            return np.asarray(self._law[0] + self.latent.seen.value_draws(n_draws, random_state)[:, self.rows])
-        return np.asarray(self.latent.sample(n_draws, random_state, include_noise=white))
 
     def _further(self, signals: Any) -> Array:
         """Values, without those that are known already."""
@@ -182,7 +182,7 @@ class ValueField(PredictiveDistribution):
         if not self.latent.covariance.is_written_out:
             raise ValueError(NO_ENTRIES.format(n_nodes=signals.shape[1]))
         values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
-        return log_evidence_under(self._law[0][own], self.latent.among(own), self.likelihood, values, beside)
+        return log_evidence_under(self._law[0][own], self.latent.value_covariance(own), self.likelihood, values, beside)
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._law)
@@ -195,10 +195,30 @@ class ValueField(PredictiveDistribution):
         known = np.where(np.isfinite(values), values, self.known)
         return ValueField.of_rows(self.further(values, self.observed_by), self.rows, self.observed_by, known)
 
-    def seen_with(self, observed_by: ObservationModel) -> ValueField:
-        """The field with other exposures or trials and, before anything is observed, other columns of fixed effects."""
-        own = replace(self.observed_by, beside=observed_by.beside, columns=observed_by.columns)
-        return replace(self, observed_by=own)
+
+def observed_with(prediction: Any, observed_by: ObservationModel) -> Any:
+    """Prediction for other exposures or trials and, if no value is observed, other columns of fixed effects."""
+    if isinstance(prediction, MixtureField):
+        return replace(prediction, fields=tuple(observed_with(part, observed_by) for part in prediction.fields))
+    if not isinstance(prediction, ValueField):
+        return prediction
+    own = replace(prediction.observed_by, beside=observed_by.beside, columns=observed_by.columns)
+    return replace(prediction, observed_by=own)
+
+
+def probability_transforms(
+    prediction: PredictiveDistribution, values: Array, random_state: np.random.Generator
+) -> Array | None:
+    """Randomised probability integral transforms of values, NaN if missing; None without a likelihood."""
+    first = prediction.fields[0] if isinstance(prediction, MixtureField) else prediction
+    if not isinstance(first, ValueField):
+        return None
+    is_given = np.isfinite(values)
+    values = np.where(is_given, values, 0.0)
+    upper = prediction.distribution(values)
+    if prediction.is_discrete:
+        upper += (random_state.random(values.shape) - 1) * (upper - prediction.distribution(values - 1))
+    return np.where(is_given, upper, np.nan)
 
 
 # ---------------------------------------------------------------------------------------------------- conditioning
@@ -253,7 +273,7 @@ class LatentPosterior(SinglePosterior):
             wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
             left = ModalCovariance(BlockCovariance(wider, basis.eigenvalues), covariance.nodes)
         fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
-        return Field(left, lambda: centre, fixed, mean_deviations=partial(self._mean_factors, new, reach, columns))
+        return Field(left, lambda: centre, fixed, partial(self._mean_factors, new, reach, columns))
 
     def _mean_factors(self, new: NewInputs, reach: Filters, columns: Array) -> list[Array]:
         """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""

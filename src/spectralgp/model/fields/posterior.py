@@ -23,7 +23,7 @@ from spectralgp.model.fields.factors import (
     RowCovariance,
     ShrunkNodeCovariance,
 )
-from spectralgp.model.fields.field import Field, MixtureField, PredictiveDistribution
+from spectralgp.model.fields.field import ConditionedField, Field, GaussianField, MixtureField, PredictiveDistribution
 from spectralgp.model.fields.markov import are_in_time, rows_in_time
 from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
@@ -198,7 +198,7 @@ class GraphGP:
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
         covariance = self.covariance(replace(self, points=None).rows(inputs))
-        field = Field(covariance, lambda: covariance.basis.zeros(len(inputs)), Units(), self.freedom)
+        field = Field(covariance, lambda: covariance.basis.zeros(len(inputs)), Units(), freedom=self.freedom)
         return field.sample(n_samples, random_state, include_noise)
 
 
@@ -353,7 +353,7 @@ class Posterior(SinglePosterior):
             features = self.transformation.inputs(features)
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
 
-    def _restored(self, field: Field, inputs: Any, known: Any = False) -> PredictiveDistribution:
+    def _restored(self, field: GaussianField, inputs: Any, known: Any = False) -> PredictiveDistribution:
         """A field of signals as the model sees them, some of which are known, in the user's units."""
         if self.transformation is None:
             return field
@@ -365,14 +365,14 @@ class Posterior(SinglePosterior):
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
         is_closed = self.seen is None and left.is_closed
-        deviations = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
+        factors = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
         return Field(
             left,
             lambda: self._mean_at(new) + self.carried_block(features),
             units.of_new,
-            self.prior.freedom,
-            mean_deviations=deviations,
-            joint=None if is_closed else partial(self._joint_field, new, features),
+            factors,
+            None if is_closed else partial(self._joint_field, new, features),
+            freedom=self.prior.freedom,
         )
 
     def _mean_at(self, new: NewInputs) -> Any:
@@ -396,7 +396,7 @@ class Posterior(SinglePosterior):
             errors = means.covariance.left_out(means.block, self.signals, shares, has_energies=False).errors
         return self.covariance.left_out(self.block, self.signals, shares, has_energies, errors)
 
-    def _joint_field(self, new: NewInputs, features: Any) -> Field:
+    def _joint_field(self, new: NewInputs, features: Any) -> ConditionedField:
         """The training signals, as they were observed, followed by those at new inputs, which are shown."""
         scaled = new.divided_by(self.signals.units.signal_scales)
         joint, known = self.covariance.joined(scaled), self.as_seen()
@@ -411,7 +411,7 @@ class Posterior(SinglePosterior):
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
         rows, seen = np.arange(n_known, n_signals), PartialObservations(joint, values, weights)
-        return Field(joint, lambda: centre, units.of_new, self.prior.freedom, seen, shown=rows)
+        return ConditionedField(joint, lambda: centre, units.of_new, seen, rows, freedom=self.prior.freedom)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
@@ -430,13 +430,14 @@ class Posterior(SinglePosterior):
     def filled(self, rows: Indices) -> PredictiveDistribution:
         units = self.signals.units.of(rows)
         known = self.completion(self.prior.freedom)
-        field = replace(known, units=units, shown=rows, learnt_from_them=self.prior.shrinkage)
+        field = replace(known, units=units, rows=rows, shrinkage=self.prior.shrinkage)
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
-    def completion(self, freedom: float = np.inf) -> Field:
+    def completion(self, freedom: float = np.inf) -> ConditionedField:
         """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
         centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
-        return Field(self.covariance, lambda: centre, self.signals.units, freedom, self.as_seen())
+        rows, units = np.arange(len(self.inputs)), self.signals.units
+        return ConditionedField(self.covariance, lambda: centre, units, self.as_seen(), rows, freedom=freedom)
 
     def log_evidence(self) -> float:
         """Log density of the training signals, normal and in the units that they were read in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
@@ -260,15 +260,10 @@ class TransformedField(PredictiveDistribution):
         """That of what the model sees: zero, since nothing is transformed on large graphs."""
         return self.field.variance_error
 
-    def node_covariance(self, include_noise: bool = False) -> Array:
-        triples = zip(self.field.mean, self.field.node_covariance(include_noise), self._noisy, strict=True)
-        transform = self.transformation.covariance
-        return np.stack(
-            [transform(mean[None], own[None, :, None], noisy[None])[0, :, 0] for mean, own, noisy in triples]
-        )
-
-    def joint_covariance(self, include_noise: bool = False) -> Array:
-        return self.transformation.covariance(self.field.mean, self.field.joint_covariance(include_noise), self._noisy)
+    def joint_covariance(self, include_noise: bool = False, rows: Sequence[int] | None = None) -> Array:
+        chosen = slice(None) if rows is None else list(rows)
+        covariance = self.field.joint_covariance(include_noise, rows)
+        return self.transformation.covariance(self.field.mean[chosen], covariance, self._noisy[chosen])
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         drawn = self.field.sample(n_samples, random_state, include_noise)
@@ -294,7 +289,7 @@ class TransformedField(PredictiveDistribution):
             seen = self.transformation.signals(values, self.inputs)  # NaN below the least value that there may be
         return np.where(np.isnan(seen), 0.0, self.field.distribution(seen))
 
-    def _quantile(self, probability: float) -> Array:
+    def quantile(self, probability: float) -> Array:
         found = self.field.quantile(probability)
         return np.asarray(self.transformation.mean(found, lambda: np.zeros(found.shape), self.inputs))
 

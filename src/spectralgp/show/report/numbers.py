@@ -15,7 +15,14 @@ from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import ComparedModel, FittedModels
-from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
+from spectralgp.model.fields import (
+    Mixture,
+    Posterior,
+    PredictiveDistribution,
+    leave_one_out,
+    probability_transforms,
+    standard_deviation,
+)
 from spectralgp.model.kernels import residual_of
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
@@ -331,9 +338,9 @@ def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, trainin
     """Predictions of new signals; their missing values are imputed given all of them at once, as in `impute`."""
     observed, at = new.observed, new.at
     densities = at.log_density(graph.as_native(observed), joint=False)
-    mean, std, density = (_host_array(one) for one in (at.mean, at.std(include_noise=True), densities))
+    mean, std, density = (_host_array(one) for one in (at.mean, standard_deviation(at, include_noise=True), densities))
     imputed = _imputed(heaviest, observed, lambda: at.given(observed))
-    pit, labels = at.transforms(observed, np.random.default_rng(0)), tuple(new.labels)
+    pit, labels = probability_transforms(at, observed, np.random.default_rng(0)), tuple(new.labels)
     return Predictions("held out", labels, observed, mean, std, density, observed_mean(training, 0), imputed, pit)
 
 
@@ -343,7 +350,7 @@ def _training_predictions(
     """Leave-one-out predictions of training signals, or those of the fit if leave-one-out has no closed form."""
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.form.as_new(heaviest.inputs))
-        mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
+        mean, std = _host_array(prediction.mean), _host_array(standard_deviation(prediction, include_noise=True))
         return Predictions("fitted", labels, training, mean, std, None, observed_mean(training, 0))
     left = leave_one_out(posterior)
     known = np.isfinite(training)
