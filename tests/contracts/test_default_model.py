@@ -14,11 +14,8 @@ from sklearn.metrics import r2_score
 import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking, condition, decompose
 from spectralgp.datasets import sensor_graph
-from spectralgp.learning import Task
-from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.folds import Folds
 from spectralgp.model.fields import standard_deviation
-from spectralgp.model.signals import read_signals
 from spectralgp.model.signals.levels import relative_scales
 from tolerances import EXACT, FORMULA, OPTIMUM
 
@@ -283,30 +280,6 @@ def test_choices_are_made_on_enough_signals_and_no_more(n_signals, n_nodes, size
     assert np.unique(held_out).size == held_out.size
     assert folds.chosen.size == min(n_signals, 400)
     assert set(held_out) <= set(folds.chosen)
-
-
-@pytest.mark.parametrize(
-    ("scores", "degree", "scale"),
-    [([1.0, 1.0], 2, "node"), ([0.0, 2.0], 2, "global"), ([2.0, 0.0], 4, "node"), ([2.0, 3.0], 4, "global")],
-)
-def test_folds_decide_on_degree_and_scale(scores, degree, scale):
-    """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
-    inputs, signals = explained(np.random.default_rng(0), 10)
-    ways = {way: read_signals(signals, None, way) for way in ("node", "global")}
-    plan = automatic(Setting(Task.of(GRAPH, None, inputs, ways["node"]), ways, is_kernel_open=True))
-    first = next(plan)
-    assert [one.kernel.laplacian for one in first] == ["combinatorial", "normalized"]
-    assert all(one.task.signals is ways["node"] for one in first)
-    second = plan.send(np.array([0.0, 1.0]))
-    assert [one.kernel.degree for one in second] == [4, 2]
-    assert [one.task.signals for one in second] == [ways["node"], ways["global"]]
-    third = plan.send(np.array(scores))
-    assert {one.kernel.degree for one in third if isinstance(one.kernel, Polynomial)} == {degree}
-    assert all(one.kernel.laplacian == "normalized" for one in third if isinstance(one.kernel, Polynomial))
-    assert any(isinstance(one.kernel, Identity) for one in third)
-    assert all(one.task.signals is ways[scale] for one in third)
-    with pytest.raises(StopIteration):
-        plan.send(np.zeros(len(third)))
 
 
 def test_folds_side_by_side_give_the_same(fitted):

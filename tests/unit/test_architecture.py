@@ -340,6 +340,7 @@ EQUAL_THOUGH = {
         "CombinedKernel",
         "Response",
         "Stacking",
+        "Variant",
         "KernelSum",
         "WithResidual",
     ),

@@ -39,6 +39,7 @@ from spectralgp.learning import Solver, Task
 from spectralgp.learning.candidates import Setting
 from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
+from spectralgp.learning.search import Choices
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.model.fields import Changes, Logarithms, Transformation
 from spectralgp.model.fields.seen import MOST_DENSE
@@ -65,6 +66,7 @@ MOST_SHRUNK = 2_000  # nodes of a shrunk covariance, a matrix of nodes by nodes
 SPARSE = 50  # nodes per mean number of neighbours, above which sparse products are faster than dense ones
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
+LATENT_DEGREE = 2  # of the default filter of latent signals
 OUTPUTS = ("default", "numpy", *LIBRARIES)
 Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
 LARGEST_INPUT = 1e150  # whose square is finite
@@ -264,7 +266,6 @@ class TrainingData:
     has_inputs: bool
     order: TimeOrder | None = None  # of the rows, if inputs are the signals before
     transformation: Transformation | None = None  # of the user's inputs and values, if any
-    learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
     known_noise: float | None = None  # variance of the noise, if it is given with the data
     index: Any = None  # labels of all rows of Y, or else of X
 
@@ -408,22 +409,38 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
     )
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
-    decided = training.carried, residual, shrunk, training.transformation, training.learnt_from
+    decided = training.carried, residual, shrunk, training.transformation
     return Setting(task, signals, kernel is None, *decided)
 
 
-def latent_setting(estimator: Any, training: TrainingData, observing: Any) -> Setting:
-    """Data and decisions of latent signals: values as they are, an intercept for a centre, one kernel, no scales."""
+def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
+    """Kernels to learn or, where everything is left open, the models to choose from."""
+    setting, stacking, further = setting_of(estimator, training, solver), training.stacking, tuple[Setting, ...]()
+    is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
+    choices = Choices(setting, training.graph_kernels, stacking, is_open)
+    if not choices.is_choice:
+        return choices
+    if training.order is not None:
+        further = settings_of_changes(estimator, training, training.order, solver)
+    else:  # logarithms predict no more than twice what was seen, and time goes on
+        further = on_logarithms(estimator, training, setting, solver)
+    return replace(choices, order=training.order, further=further)
+
+
+def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Choices:
+    """One kernel of latent signals: values as they are, an intercept for a centre, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
-    is_stacked = len(training.graph_kernels) > 1
+    kernels = training.graph_kernels
+    if training.stacking.kernels is None:
+        kernels = [Polynomial(LATENT_DEGREE) if estimator.graph is not None else Identity()]
     levels = "The default input kernel has levels of the nodes."
     refused = {
         "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
         "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
         "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
-        "graph_kernel": (is_stacked, "one kernel", "Compare them by held-out scores."),
+        "graph_kernel": (len(kernels) > 1, "one kernel", "Compare them by held-out scores."),
     }
     for name, (is_wrong, allowed, remedy) in refused.items():
         if is_wrong:
@@ -435,35 +452,36 @@ def latent_setting(estimator: Any, training: TrainingData, observing: Any) -> Se
     task = Task(*data, noise, estimator.prior, training.spectrum)
     task = replace(task, observed_by=observing.observed_by, typical_variance=observing.typical_variance)
     residual = estimator.residual if training.has_inputs else None
-    return Setting(task, {"global": signals}, kernel is None, None, residual)
+    return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
 
 
 def settings_of_changes(
     estimator: Any, training: TrainingData, order: TimeOrder, solver: Solver
 ) -> tuple[Setting, Setting]:
-    """Data and decisions of changes: with what inputs tell of them, and as if inputs told nothing."""
+    """Data and decisions of changes: as if inputs told nothing, and with what inputs tell of them."""
     assert training.carried is not None
     seen = Changes(training.carried, order.factor)
     changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
     unrelated = replace(changed, input_kernel=UnrelatedSignals(), carried=None, has_inputs=False)
-    return setting_of(estimator, changed, solver), setting_of(estimator, unrelated, solver)
+    no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
+    return no_change, setting_of(estimator, changed, solver)
 
 
-def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solver: Solver) -> Setting | None:
+def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solver: Solver) -> tuple[Setting, ...]:
     """The setting on logarithms where they are worth trying: the default's of complete, non-negative, skew signals.
 
     Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
     """
     is_open = setting.is_kernel_open and setting.task.noise_variance is None and setting.task.signals.is_complete
     if not is_open or training.spectrum.needs_passes:
-        return None
+        return ()
     values = np.asarray(on_host(training.values), dtype=float)
     if not Logarithms.are_offered(values):
-        return None
+        return ()
     own = Logarithms.of(values, training.inputs, training.carried)
     inputs = own.inputs(training.inputs)
     seen = replace(training, inputs=inputs, values=own.signals(values, inputs), transformation=own)
-    return setting_of(estimator, seen, solver)
+    return (setting_of(estimator, seen, solver),)
 
 
 def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:

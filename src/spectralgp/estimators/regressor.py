@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, cast
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
+from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
-from spectralgp._basics.progress import announce, mention, progress_bar, quietly
+from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
@@ -29,10 +28,8 @@ from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.observing import takes_auxiliary_data
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
 from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.learning.many import rows_to_learn_from, what_takes_long
-from spectralgp.learning.time_order import in_time_order
+from spectralgp.learning.many import has_many_signals
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -44,11 +41,8 @@ from spectralgp.model.fields import (
     standard_deviation,
 )
 from spectralgp.model.kernels import (
-    Diffusion,
     GraphKernel,
-    Identity,
     InputRecipe,
-    Polynomial,
     SpectralKernel,
     as_input_kernel,
     residual_of,
@@ -56,12 +50,11 @@ from spectralgp.model.kernels import (
 )
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
-from spectralgp.model.spectra import SpectrumSettings, release_passes
+from spectralgp.model.spectra import SpectrumSettings
 
 if TYPE_CHECKING:
     from spectralgp.show.report.shapes import FilterShape
 
-LATENT_DEGREE = 2  # of the default filter of latent signals
 FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # relative to the interval of the spectrum: tolerance for eigenvalues beyond it
 
@@ -316,12 +309,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
         with training.resources():
             observing = observers.read_observing(self, training, given)
-            self._effects: tuple[str, ...] = ()
             if isinstance(observing, observers.ObservationSettings):
-                self._effects = observing.names
-                learnt = self._learn_latent(training, observing, solver, generator)
+                self._effects: tuple[str, ...] = observing.names
+                choices = reading.latent_choices(self, training, observing)
             else:
-                learnt = self._learn(replace(training, known_noise=observing), solver, generator)
+                self._effects = ()
+                choices = reading.choices_of(self, replace(training, known_noise=observing), solver)
+            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
+                learnt = fit_models(choices, solver, generator)
         n_empty = int(np.count_nonzero(~training.form.kept))
         if not n_empty:
             return learnt
@@ -331,76 +326,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     @property
     def _warnings(self) -> list[Warning]:
         return answers.fit_warnings(self.learnt_)
-
-    def _learn_latent(
-        self,
-        training: reading.TrainingData,
-        observing: observers.ObservationSettings,
-        solver: Solver,
-        generator: Generator,
-    ) -> FittedModels:
-        """Learn one model of latent signals."""
-        kernels = training.graph_kernels
-        if training.stacking.kernels is None:
-            kernels = [Polynomial(LATENT_DEGREE) if self.graph is not None else Identity()]
-        setting = reading.latent_setting(self, replace(training, graph_kernels=kernels), observing)
-        plan = at_once([setting.candidate(kernels[0])])
-        try:
-            with progress_bar("fit", None, self.verbose > 0):
-                return fit_models(plan, solver, training.stacking, generator, False, None)
-        finally:
-            release_passes(training.graph)
-
-    def _learn(self, training: reading.TrainingData, solver: Solver, generator: Generator) -> FittedModels:
-        """Learn the models that were asked for, or those that the library tries."""
-        n_signals = training.values.shape[0]
-        setting, logarithms = reading.setting_of(self, training, solver), None
-        if not (training.spectrum.needs_passes or setting.task.is_in_time):
-            training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
-            setting = replace(setting, learnt_from=training.learnt_from)
-        kernels, start = training.graph_kernels, None
-        is_open = training.stacking.kernels is None and isinstance(self.residual, str)
-        is_choice = is_open and not solver.plain_models_only
-        # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
-        is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
-        if is_alone:
-            is_choice, kernels = False, [Identity() if self.graph is None else Diffusion()]
-        if n_signals < 2 and len(kernels) > 1:
-            raise ValueError(
-                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
-                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
-            )
-        try:
-            has_many = training.learnt_from is not None
-            with progress_bar("fit", None, self.verbose > 0 or has_many):
-                if has_many:
-                    announce(what_takes_long(training.values.shape, len(kernels), is_choice))
-                order = training.order if is_choice else None
-                if order is not None:
-                    mention("rows are in time order")
-                    changes = reading.settings_of_changes(self, training, order, solver)
-                    plan = in_time_order(setting, *changes)
-                elif is_choice:
-                    plan = automatic(setting)
-                elif is_alone:
-                    *_, plain = setting.signals  # which say nothing of the scales of nodes
-                    plan = at_once([setting.candidate(kernels[0], scale=plain)])
-                else:
-                    carries, scale = setting.columns is not None, next(iter(setting.signals))
-                    if len(setting.signals) > 1:
-                        with quietly(), few_threads(n_signals):
-                            scale, start = likelier_scale(setting, kernels[0], carries, solver)
-                    listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
-                    plan = at_once(listed)
-                if is_choice and order is None:  # logarithms predict no more than twice what was seen, and time goes on
-                    logarithms = reading.on_logarithms(self, training, setting, solver)
-                    plan = plan if logarithms is None else with_logarithms(plan, setting, logarithms)
-                return fit_models(plan, solver, training.stacking, generator, is_choice, start, order)
-        finally:
-            for one in (setting, logarithms):
-                for signals in () if one is None else one.signals.values():
-                    signals.release()
-            release_passes(training.graph)
 
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
         """Set the learnt models and their attributes, in the units of `Y` and the order of its columns."""

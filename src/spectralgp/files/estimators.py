@@ -18,8 +18,9 @@ from spectralgp.files.nouns import FOUND, NAME, SIGNALS
 from spectralgp.files.schema import Kind, are_places, derived, each, ensure, hints_of, maker, record, several
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
-from spectralgp.learning.fitting import ComparedModel, FittedModels, conditioned
+from spectralgp.learning.fitting import FittedModels, condition_all
 from spectralgp.learning.objective import NoiseVariances
+from spectralgp.learning.search import ComparedModel
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model import likelihoods
 from spectralgp.model.fields import GraphGP
@@ -143,7 +144,7 @@ def learnt_of(parts: SimpleNamespace) -> FittedModels:
     models = [model for one in learnt.draws for model in one.models]
     require_memory(candidates[0].task.signals.shape[0], models, _memory())
     kept = {name: getattr(learnt, name) for name in KEPT}
-    draws, posterior = conditioned(candidates, learnt.weights, learnt.draws, learnt.filling)
+    draws, posterior = condition_all(candidates, learnt.weights, learnt.draws, learnt.filling)
     return FittedModels(candidates=candidates, posterior=posterior, **kept | {"draws": draws})
 
 

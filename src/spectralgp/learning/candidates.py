@@ -1,17 +1,15 @@
-"""Models that may be learnt: data and decisions, which of them "auto" tries, and how they are learnt."""
+"""Models that may be learnt: data and decisions, the variants that they leave open, and how they are learnt."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.graphs import LAPLACIANS, LaplacianKind
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
@@ -25,7 +23,6 @@ from spectralgp.model.fields import (
 )
 from spectralgp.model.kernels import (
     GraphKernel,
-    Identity,
     KernelTerm,
     Polynomial,
     SpectralKernel,
@@ -35,8 +32,7 @@ from spectralgp.model.kernels import (
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
 
-DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
-TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
+RESIDUAL_DEGREE = 2
 BOTH_TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes of a signal per independent error: errors at neighbours are alike
@@ -53,16 +49,9 @@ class Candidate:
     kernel: GraphKernel
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     name: str = ""  # for people
-    warm_start_from: Candidate | None = None  # with the same parameters on other data
     transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
-    is_tuned: bool = False  # whether it is the one that it starts from, with means of the least squared error
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
-    recipe: Recipe | None = None  # what a setting made it of, for one like it of other signals
-
-    @property
-    def untuned(self) -> Candidate:
-        """The candidate that it is but for its means."""
-        return (self.warm_start_from if self.is_tuned else None) or self
+    untuned: Candidate | None = None  # the same but for its means, which here have the least squared error
 
     @property
     def described(self) -> str:
@@ -112,13 +101,9 @@ class Candidate:
         return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
 
 
-Recipe: TypeAlias = tuple[GraphKernel, tuple[KernelTerm, ...], Scale, bool]
-"""What a setting made a candidate of: a kernel, terms of the inputs, scale of the nodes, whether inputs carry over."""
-
-
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A task and what was decided about its variants, from which candidates are made; equal tasks are made once."""
+    """A task and the decisions about it; tasks of equal settings are made once."""
 
     task: Task  # its noise variance in the units that the signals came in
     signals: dict[Scale, Signals]  # by the way their nodes are scaled, the first choice first
@@ -128,43 +113,26 @@ class Setting:
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
+    title: str = ""  # with which names of its models begin
     _tasks: dict[object, Task] = field(default_factory=dict)
 
-    def candidate(
-        self,
-        kernel: GraphKernel,
-        terms: tuple[KernelTerm, ...] = BOTH_TERMS,
-        scale: Scale = None,
-        carries: bool = False,
-        warm_start_from: Candidate | None = None,
-    ) -> Candidate:
-        """A kernel with the residual that goes with it, on a task; nodes are scaled in the first way if not given."""
-        scale = next(iter(self.signals)) if scale is None else scale
-        task, full, residual = self._task(terms, scale, carries), kernel, self.residual
+    @property
+    def has_folds(self) -> bool:
+        """Whether models can be compared: several signals, and values that vary."""
+        return self.task.signals.shape[0] > 1 and self.task.signals.variance > 0
+
+    def with_residual(self, kernel: GraphKernel) -> GraphKernel:
+        """The kernel with the residual that goes with it."""
+        residual = self.residual
         if isinstance(residual, str):
+            if self.task.graph.n_edges == 0:  # all frequencies are the same: what neighbours share is noise
+                return kernel
             constraint: Literal["interval", "eigenvalues"]
             constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
             residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
-            if task.graph.n_edges == 0:  # all frequencies are the same: what neighbours share is noise
-                residual = None
-        if residual is not None:
-            full = with_residual(kernel, residual)
-        words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
-        words |= {"carry-over": carries, "shrunk": self.shrunk}
-        if self.transformation is not None:
-            words[self.transformation.described] = True
-        return Candidate(
-            task,
-            full.scaled_by(1 / task.signals.units.spread),
-            self.shrunk,
-            ", ".join(word for word, is_said in words.items() if is_said),
-            warm_start_from,
-            self.transformation,
-            learnt_from=self.learnt_from,
-            recipe=(kernel, terms, scale, carries),
-        )
+        return kernel if residual is None else with_residual(kernel, residual)
 
-    def _task(self, terms: tuple[KernelTerm, ...], scale: Scale, carries: bool) -> Task:
+    def part(self, terms: tuple[KernelTerm, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
         key = (terms, scale, carries)
         if key not in self._tasks:
@@ -181,113 +149,42 @@ class Setting:
         return self._tasks[key]
 
 
-def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver: Solver) -> tuple[Scale, Fit]:
-    """The way of scaling nodes under which a given kernel makes the signals likelier, and a rough fit with it."""
-    found: list[tuple[float, Scale, Fit]] = []
-    for scale, signals in setting.signals.items():
-        candidate = setting.candidate(kernel, scale=scale, carries=carries)
-        task = candidate.learning
-        (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
-        cost = 0.5 * signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
-        found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
-    return max(found, key=itemgetter(0))[1:]
+@dataclass(frozen=True)
+class Variant:
+    """One of the models that a setting leaves open, by all that was chosen."""
 
+    setting: Setting
+    kernel: GraphKernel
+    scale: Scale  # of the nodes
+    terms: tuple[KernelTerm, ...] = BOTH_TERMS  # of the input kernel
+    carries: bool = False  # whether inputs carry over
+    is_tuned: bool = False  # whether means have the amplitude of the least squared error
 
-Plan: TypeAlias = Generator[list[Candidate], Array, None]
-"""Candidates by stages: each stage is chosen knowing the held-out scores of the one before."""
-
-
-def at_once(candidates: list[Candidate]) -> Plan:
-    """The plan of trying some candidates and no others."""
-    yield candidates
-
-
-def automatic(setting: Setting) -> Plan:
-    """The plan of the default.
-
-    1. Filters on two Laplacians, on three where some node was never observed, with a smooth and a linear term in the
-       inputs.
-    2. The better of those with a higher degree, and without scales of the nodes.
-    3. The best of all with one term only; without a graph; and with what inputs carry over.
-    4. The linear term alone with what inputs carry over.
-
-    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph. Where signals have
-    holes, which make every model take long, the linear term is the only one that is tried alone.
-    """
-    is_large, is_default = setting.task.spectrum.needs_passes, setting.is_kernel_open
-    scale, *others = setting.signals
-    if setting.task.graph.n_edges == 0:
-        yield from _without_graph(setting, others)
-        return
-    kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
-    if not is_large:
-        # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
-        laplacians = LAPLACIANS if setting.task.signals.has_unseen_nodes else TRIED_LAPLACIANS
-        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
-    tried = [setting.candidate(kernel) for kernel in kernels]
-    first = yield tried
-    kernel, best = kernels[int(np.argmax(first))], tried[int(np.argmax(first))]
-    if not is_large:
-        higher = replace(kernel, degree=HIGHER_DEGREE)
-        rescaled = [setting.candidate(kernel, scale=other, warm_start_from=best) for other in others]
-        tried = [setting.candidate(higher), *rescaled]
-        scores = yield tried
-        if scores[0] > np.max(first):
-            kernel, best = higher, tried[0]
-        if others and np.max(scores[1:]) > np.max(first):
-            scale = others[int(np.argmax(scores[1:]))]
-    further: list[Candidate] = []
-    alone = BOTH_TERMS[1:] if setting.task.signals.has_holes else BOTH_TERMS
-    if is_default:
-        further += [setting.candidate(kernel, (term,), scale) for term in alone]
-    if not is_large:
-        # a kernel of the user's own has no choice of terms
-        sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)
-        further += [setting.candidate(Identity(), terms, scale) for terms in sets[-len(alone) :]]
-    if setting.columns is not None:
-        further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, warm_start_from=best)]
-    if further:
-        yield further
-    if setting.columns is not None and is_default:
-        yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[len(alone) - 1])]
-
-
-def best_recipe(plan: Plan) -> Generator[list[Candidate], Array, Recipe]:
-    """A plan, which ends with what the best of its candidates was made of."""
-    tried, stage = list[tuple[float, Recipe]](), next(plan)
-    while True:
-        scores = yield stage
-        tried += [(score, one.recipe) for score, one in zip(scores.tolist(), stage, strict=True) if one.recipe]
-        try:
-            stage = plan.send(scores)
-        except StopIteration:
-            return max(tried, key=itemgetter(0))[1]
-
-
-def with_logarithms(plan: Plan, setting: Setting, logarithms: Setting) -> Plan:
-    """A plan, and then the best candidate of a setting on logarithms, with and without what inputs carry over."""
-    kernel, terms, scale, _ = yield from best_recipe(plan)
-    both = [False] if setting.columns is None else [False, True]
-    yield [logarithms.candidate(kernel, terms, scale, carries) for carries in both]
-
-
-def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:
-    """One output per node: nothing but terms and scales to choose."""
-    if not setting.is_kernel_open:
-        yield [setting.candidate(Identity(), scale=scale) for scale in setting.signals]
-        return
-    sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
-    scores = yield [setting.candidate(Identity(), terms) for terms in sets]
-    if others:
-        yield [setting.candidate(Identity(), sets[int(np.argmax(scores))], other) for other in others]
+    @property
+    def candidate(self) -> Candidate:
+        """The model to learn."""
+        setting, kernel = self.setting, self.setting.with_residual(self.kernel)
+        task = setting.part(self.terms, self.scale, self.carries)
+        words = {setting.title: bool(setting.title), kernel.label: True, " + ".join(self.terms): setting.is_kernel_open}
+        words |= {"node scales": self.scale == "node", "carry-over": self.carries, "shrunk": setting.shrunk}
+        if setting.transformation is not None:
+            words[setting.transformation.described] = True
+        return Candidate(
+            task,
+            kernel.scaled_by(1 / task.signals.units.spread),
+            setting.shrunk,
+            ", ".join(word for word, is_said in words.items() if is_said),
+            setting.transformation,
+            setting.learnt_from,
+        )
 
 
 # --------------------------------------------------------- learning them, and means of the least squared error
 
 
-def tuned_twin(candidate: Candidate) -> Candidate:
+def with_tuned_means(candidate: Candidate) -> Candidate:
     """Candidate with means of the amplitude that has the least squared error."""
-    return replace(candidate, name=f"{candidate.name}, least squares", is_tuned=True, warm_start_from=candidate)
+    return replace(candidate, name=f"{candidate.name}, least squares", untuned=candidate)
 
 
 def differ_in_scale(candidate: Candidate, task: Task, model: GraphGP) -> bool:
@@ -316,7 +213,8 @@ def learn_candidates(
     """
     learnt = {} if learnt is None else learnt
     known: Sequence[Fit | None] = starts or [None] * len(candidates)
-    places = {one.untuned: place for place, one in enumerate(candidates) if one.untuned not in learnt}
+    plain = [one.untuned or one for one in candidates]
+    places = {one: place for place, one in enumerate(plain) if one not in learnt}
     own, kernels = [tasks[place] for place in places.values()], [one.kernel for one in places]
     fits = learn_all(own, kernels, solver, [known[place] for place in places.values()])
     if looks_elsewhere:
@@ -326,7 +224,7 @@ def learn_candidates(
             (fits[place],) = learn_all([own[place]], [kernels[place]], solver, [rough[place]])
     learnt |= zip(places, fits, strict=True)
     for one, task in zip(candidates, tasks, strict=True):
-        if one.is_tuned:
+        if one.untuned is not None:
             fit = learnt[one.untuned]
             learnt[one] = replace(fit, model=tuned(fit.model, task))
     return [learnt[one] for one in candidates]

@@ -27,6 +27,7 @@ from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
 from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
 
+MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 MOST_COMPARED = 400  # signals that candidates are compared on
 HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates
 HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # and where signals have this many nodes, so that each says much
@@ -156,6 +157,8 @@ class Folds:
     local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
     """
 
+    has_final_fits = False
+
     def __init__(
         self,
         shape: tuple[int, int],
@@ -166,6 +169,8 @@ class Folds:
         most: int | None = None,
     ) -> None:
         (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
+        self.most_members = MOST_MEMBERS if n_signals > MOST_COMPARED else None
+        self.tunes_means = sparing and not in_time and n_signals <= MOST_COMPARED
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
         order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else most]
         self.chosen, self.n_draws, self.n_jobs = np.sort(order), stacking.n_draws or 0, stacking.n_jobs
@@ -179,25 +184,25 @@ class Folds:
             self.chosen = np.arange(n_signals)[-MOST_COMPARED if sparing else None :]
             *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
             self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
-        self._first: dict[Candidate | None, Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], Task] = {}
         self._learnt: list[dict[Candidate, Fit]] = [{} for _ in self.held_out]
 
-    def first_part(self, candidate: Candidate) -> Task:
-        """What a candidate that was scored was learnt from in the first fold."""
-        return self._parts[candidate.task, 0]
+    def part_for_tuning(self, candidate: Candidate) -> Task | None:
+        """Signals that a scored candidate was learnt from in the first fold; None where means are not tuned."""
+        return self._parts[candidate.task, 0] if self.tunes_means else None
 
-    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
-        """What candidates predict of each signal, learnt without the fold it is in."""
+    def score(
+        self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
+    ) -> FoldScores:
+        """What candidates predict of each signal, learnt without the fold it is in; the first from given fits."""
         first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
         n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
         nodes = None if needs_passes else self._nodes(n_nodes)
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
-        found = [one_fold(0, [self._first.get(one.warm_start_from) for one in candidates])]
+        found = [one_fold(0, starts or [None] * len(candidates))]
         step_done(f"fold 1 of {n_folds}")
         fits = found[0][0]
-        self._first |= zip(candidates, fits, strict=True)
         warm_starts = [None] * len(fits) if first.prior is None else fits
         # passes over a large graph are shared by the folds, which therefore wait for each other
         workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")

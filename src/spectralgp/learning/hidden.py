@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 from scipy.stats import norm
@@ -12,7 +13,7 @@ from spectralgp._basics.progress import quietly, step_done
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.families import learn_near
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.folds import MOST_COMPARED, FoldScores
+from spectralgp.learning.folds import MOST_COMPARED, MOST_MEMBERS, FoldScores
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, Transformation
@@ -24,6 +25,7 @@ MOST_MOVES = 20  # of holes that are few
 MOST_NODES, FEWEST_NODES = 0.2, 3  # that are hidden whole: share of those seen; at least, if that allows
 ENTRIES_PER_SIGNAL = 5.0  # hidden entries that are worth one independent one: neighbours err together
 WHOLE_WORTH = 2.0  # independent entries that a hidden node or signal is worth
+MOST_FILLING = 3  # members of a choice, each of which completes the signals
 SIGNAL_SHARE, FEWEST_SIGNALS = 0.2, 5  # of the signals, hidden whole as in one of five folds; at least, for that
 
 
@@ -39,8 +41,9 @@ class HiddenEntries:
     def __init__(self, signals: Signals, random_state: np.random.Generator) -> None:
         of_rows, of_holes, of_signals = random_state.spawn(3)
         n_signals, self.n_nodes = signals.shape
+        self.most_members: int | None = MOST_MEMBERS if n_signals > MOST_COMPARED else MOST_FILLING
         self.chosen: Indices = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
-        self.is_whole = self.chosen.size == n_signals  # whether fits are to all signals
+        self.has_final_fits = self.chosen.size == n_signals
         observed = signals.observed[self.chosen]
         rows = np.zeros(self.chosen.size, dtype=bool)
         if self.chosen.size >= FEWEST_SIGNALS:
@@ -52,18 +55,18 @@ class HiddenEntries:
         self.signals_worth = per_signal[self.in_signals]
         self._parts: dict[Task, tuple[Task, Task]] = {}
         self._cut: dict[Signals, tuple[Signals, Signals]] = {}
-        self._fits: dict[Candidate | None, Fit] = {}
         self._best: dict[Transformation | None, tuple[float, GraphGP | None]] = {}
 
-    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
+    def score(
+        self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
+    ) -> FoldScores:
         """What candidates say of each hidden entry and signal, and their fits to all that was observed."""
         solver, fits, logs, of_signals = (solver or Sqp()).coarse(), list[Fit](), list[Array](), list[Array]()
-        for candidate in candidates:
+        for candidate, start in zip_longest(candidates, starts):
             whole, without = self._tasks(candidate.task)
             best, near = self._best.get(candidate.transformation, (-np.inf, None))
             with quietly():
-                fit = learn_near(whole, candidate.kernel, solver, self._fits.get(candidate.warm_start_from), near)
-            self._fits[candidate] = fit
+                fit = learn_near(whole, candidate.kernel, solver, start, near)
             fits.append(fit)
             densities = self._log_densities(candidate, fit, whole, without)
             logs.append(densities[self.hidden])
@@ -78,15 +81,25 @@ class HiddenEntries:
         logs_of_each = np.stack(logs, axis=1)
         return FoldScores(logs_of_each, None, self.n_nodes, tuple(fits), self.worth, of_signals=further)
 
+    def values(self, candidate: Candidate) -> tuple[Array, Array]:
+        """Nothing: no candidate that is scored here needs its values compared with those of another."""
+        raise NotImplementedError(f"{candidate.name} must be compared by its densities where values are missing.")
+
+    def part_for_tuning(self, candidate: Candidate) -> None:
+        """None: means are not tuned where values are missing."""
+
     def _tasks(self, task: Task) -> tuple[Task, Task]:
         """The task, or the part of it that candidates are compared on, and the same without hidden entries."""
         if task not in self._parts:
             if task.signals not in self._cut:
                 signals, nothing = task.signals, np.zeros(self.hidden.shape, dtype=bool)
-                own = signals if self.is_whole else signals.without(nothing, self.chosen)
+                own = signals if self.has_final_fits else signals.without(nothing, self.chosen)
                 self._cut[signals] = own, signals.without(self.hidden | self.in_signals, self.chosen)
             own, less = self._cut[task.signals]
-            self._parts[task] = task if self.is_whole else task.part(self.chosen, own), task.part(self.chosen, less)
+            self._parts[task] = (
+                task if self.has_final_fits else task.part(self.chosen, own),
+                task.part(self.chosen, less),
+            )
         return self._parts[task]
 
     def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from spectralgp._basics.progress import mention
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
+from spectralgp.learning.folds import MOST_MEMBERS
 from spectralgp.learning.objective import Task
 from spectralgp.model.fields import GraphGP, Posterior, conditioned, greedy_points
 from spectralgp.model.kernels import held_out_inputs
@@ -23,7 +24,6 @@ LEARNT_FROM = 1_000  # signals that they are learnt from where there are more
 MOST_EXACT = 6_000  # signals that are conditioned on exactly
 RANK = 500  # signals whose inputs stand for those of all, where there are more
 HELD_OUT = 200  # signals by which that is compared with those that were learnt from alone
-MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 
 # How long a fit takes, in eigendecompositions of matrices of so many rows; a sample of one says what that takes here
 SAMPLE_ROWS = 512
@@ -35,11 +35,17 @@ CONDITIONING_PASSES = 10
 NODE_MATRICES = 4  # eigendecompositions of nodes by nodes, or what costs as much, per model
 
 
-def rows_to_learn_from(n_signals: int, random_state: np.random.Generator) -> Indices | None:
+def has_many_signals(task: Task) -> bool:
+    """Whether hyperparameters are learnt from some of the signals: never on a large graph, nor filtered in time."""
+    is_quick = task.observed_by is not None or task.spectrum.needs_passes
+    return task.signals.shape[0] > MOST_LEARNT_WHOLE and not (is_quick or task.is_in_time)
+
+
+def rows_to_learn_from(task: Task, random_state: np.random.Generator) -> Indices | None:
     """Signals drawn at random to learn from; None where all of them are few enough."""
-    if n_signals <= MOST_LEARNT_WHOLE:
+    if not has_many_signals(task):
         return None
-    return np.sort(random_state.spawn(1)[0].permutation(n_signals)[:LEARNT_FROM])
+    return np.sort(random_state.spawn(1)[0].permutation(task.signals.shape[0])[:LEARNT_FROM])
 
 
 def expected_seconds(shape: tuple[int, int], n_models: int, is_choice: bool) -> float:
@@ -68,20 +74,13 @@ def what_takes_long(shape: tuple[int, int], n_models: int, is_choice: bool) -> s
     return f"{shape[0]:,} signals: learning from {LEARNT_FROM:,} drawn at random, conditioning on {all_of_them}; {long}"
 
 
-@dataclass(frozen=True, eq=False)
-class Conditioning:
-    """Which signals candidates are conditioned on, and by which models."""
-
-    candidates: list[Candidate]
-    drawn: list[Draws]
-    note: str = ""  # for people
-    rows: Indices | None = None  # the signals that are conditioned on, where they are not all
+Conditioning = tuple[Sequence[Candidate], Sequence[Draws], str, Indices | None]
+"""Candidates with the signals they are conditioned on, models, a note for people; rows, where they are not all."""
 
 
 def conditioning(
-    candidates: list[Candidate],
-    learnt: Sequence[Task],
-    drawn: list[Draws],
+    candidates: Sequence[Candidate],
+    drawn: Sequence[Draws],
     weights: Array,
     rows: Indices,
     random_state: np.random.Generator,
@@ -89,19 +88,19 @@ def conditioning(
     """Condition on all signals exactly; where they are very many on all by a low rank, or on those learnt from alone.
 
     Which of the two is decided by the log densities of some others, under the model of the largest weight. Signals
-    with holes have the low rank, which fills in all of them. `learnt` are the tasks of the `rows` learnt from.
+    with holes have the low rank, which fills in all of them. `rows` were learnt from.
     """
     task = candidates[0].task
     n_signals, note = task.signals.shape[0], f"Hyperparameters are learnt from {rows.size} signals drawn at random"
     if n_signals <= MOST_EXACT:
-        return Conditioning(candidates, drawn, f"{note}; all are conditioned on.")
+        return candidates, drawn, f"{note}; all are conditioned on.", None
     mention("points that stand for all inputs")
     held_out = random_state.spawn(1)[0].permutation(np.setdiff1d(np.arange(n_signals), rows))[:HELD_OUT]
     kept = np.setdiff1d(np.arange(n_signals), held_out)
     low = [_by_points(*pair, kept) for pair in zip(candidates, drawn, strict=True)]
     by_rank = f"{note}; all are conditioned on by a covariance of rank {RANK}"
     if task.signals.has_holes:
-        return Conditioning(candidates, low, f"{by_rank}.")
+        return candidates, low, f"{by_rank}.", None
     heaviest = int(np.argmax(weights))
     candidate = candidates[heaviest]
     mention(f"{held_out.size} signals held out from all, and from those learnt from")
@@ -109,9 +108,10 @@ def conditioning(
     by_some = _log_densities(candidate, drawn[heaviest].models[0], rows, held_out)
     compared = f"{held_out.size} others have log densities of {by_all:.5g} by all and {by_some:.5g} by those alone"
     if by_all > by_some:
-        return Conditioning(candidates, low, f"{by_rank}: {compared}.")
-    alone = [replace(one, task=part, learnt_from=None) for one, part in zip(candidates, learnt, strict=True)]
-    return Conditioning(alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows)
+        return candidates, low, f"{by_rank}: {compared}.", None
+    parts = {one.task: one.learning for one in candidates}  # candidates that share a task share its part too
+    alone = [replace(one, task=parts[one.task], learnt_from=None) for one in candidates]
+    return alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows
 
 
 def _by_points(candidate: Candidate, drawn: Draws, kept: Indices) -> Draws:

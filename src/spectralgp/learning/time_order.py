@@ -1,14 +1,13 @@
-"""Rows in the order of time: inputs that are the signals before, and the models of changes that this adds."""
+"""Rows in the order of time: inputs that are the signals before."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count
-from spectralgp.learning.candidates import Plan, Setting, automatic, best_recipe
 
 FEWEST_IN_TIME = 12  # signals to learn from the first half and to judge by the third quarter
 FOLLOWING_SHARE = 0.8  # of the rows whose inputs are the signal before; the others come after gaps
@@ -50,13 +49,3 @@ def time_order(inputs: Array, signals: Array, columns: Indices) -> TimeOrder | N
     n_rows, n_following = int(np.count_nonzero(moved)), int(np.count_nonzero(follows & moved))
     is_ordered = factor > 0 and n_rows >= len(signals) / 2 and n_following >= FOLLOWING_SHARE * n_rows
     return TimeOrder(factor, n_following, n_rows) if is_ordered else None
-
-
-def in_time_order(setting: Setting, changes: Setting, no_change: Setting) -> Plan:
-    """The plan of the default with two models of changes after it: none that inputs tell, and as the best tells them.
-
-    `changes` and `no_change` are settings of the changes, in the latter of which inputs say nothing.
-    """
-    kernel, terms, scale, carries = yield from best_recipe(automatic(setting))
-    drift = no_change.candidate(kernel, scale=scale)
-    yield [replace(drift, name=f"no change, {drift.name}"), changes.candidate(kernel, terms, scale, carries)]

@@ -19,18 +19,15 @@ from spectralgp.graphs import Graph
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.learning.candidates import (
     Setting,
-    at_once,
-    automatic,
+    Variant,
     learn_candidates,
-    tuned_twin,
-    with_logarithms,
+    with_tuned_means,
 )
 from spectralgp.learning.folds import _points
-from spectralgp.learning.time_order import in_time_order
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, residual_of, signal_of
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, residual_of
 from spectralgp.model.signals import read_signals
-from spectralgp.model.spectra import Chebyshev, Exact
+from spectralgp.model.spectra import Exact
 from tolerances import FORMULA
 
 N_SIGNALS = 9
@@ -278,7 +275,7 @@ def test_points_of_a_shrunk_model_are_those_of_a_t_with_its_variance():
     np.testing.assert_allclose(points[18] - points[9], scale * std, rtol=1e-7)
 
 
-# ---------------------------------------------------------------------------------------------------- plans, by stages
+# ------------------------------------------------------------------------------------------- variants of a setting
 
 BOTH, BY_NODE = ("node", "global"), np.arange(2, 9)
 WIDE = np.random.default_rng(2).standard_normal((N_SIGNALS, 9))  # a column for each node after two others
@@ -290,154 +287,36 @@ def setting_of(graph=GRAPH, scales=BOTH, is_open=True, columns=None, spectrum=Ex
     return Setting(task, signals, is_open, columns, residual)
 
 
-def made_of(candidate):
-    """A kernel and its Laplacian, terms of the inputs, the scale of nodes, and what a candidate starts from."""
-    kernel, terms, scale, carries = candidate.recipe
-    laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
-    own = f"{kernel.label}{laplacian}, {'+'.join(terms)}, {scale}{', carry' * carries}"
-    start = candidate.warm_start_from
-    return own if start is None else f"{own} < {made_of(start)}"
-
-
-def stages_of(plan, scores):
-    """What the candidates of each stage of a plan are made of, where those of the stages before had these scores."""
-    found = [next(plan)]
-    for one in scores:
-        assert len(one) == len(found[-1])
-        try:
-            found.append(plan.send(np.array(one, dtype=float)))
-        except StopIteration:
-            break
-    return [[made_of(candidate) for candidate in stage] for stage in found]
-
-
-def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
-    setting = setting_of()
-    first = [f"Polynomial(2) {one}, smooth+linear, node" for one in ("combinatorial", "normalized")]
-    assert stages_of(automatic(setting), [[-5, -4], [-3, -9], [0, 0, 0, 0]]) == [
-        first,
-        [
-            "Polynomial(4) normalized, smooth+linear, node",
-            f"Polynomial(2) normalized, smooth+linear, global < {first[1]}",
-        ],
-        [
-            "Polynomial(4) normalized, smooth, node",
-            "Polynomial(4) normalized, linear, node",
-            "Identity, smooth+linear, node",
-            "Identity, linear, node",
-        ],
-    ]
-    # neither a degree nor scales that score less than the first do are kept
-    kept = stages_of(automatic(setting), [[-5, -4], [-4.1, -4.1]])[2]
-    assert kept[:2] == [f"Polynomial(2) normalized, {term}, node" for term in ("smooth", "linear")]
-    rescaled = stages_of(automatic(setting), [[-4, -5], [-6, -3]])[2]
-    assert rescaled[0] == "Polynomial(2) combinatorial, smooth, global"
-    assert rescaled[3] == "Identity, linear, global"
-
-
-def test_what_inputs_carry_over_is_tried_last():
-    setting = setting_of(columns=BY_NODE)
-    best = "Polynomial(2) combinatorial, smooth+linear, node"
-    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 5])
-    assert third[4:] == [f"Polynomial(2) combinatorial, smooth+linear, node, carry < {best}"]
-    linear = "Polynomial(2) combinatorial, linear, node"
-    assert fourth == [f"{linear}, carry < {linear}"]
-    candidate = setting.candidate(Polynomial(1), carries=True)
-    assert candidate.task.carried.columns.tolist() == BY_NODE.tolist()
-    assert setting.candidate(Polynomial(1)).task.carried is None
-
-
-def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
-    setting = setting_of(is_open=False, columns=BY_NODE)
-    stages = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 2])
-    assert [len(stage) for stage in stages] == [2, 2, 2]
-    assert stages[2][0] == "Identity, smooth+linear, node"
-    assert ", carry <" in stages[2][1]
-    assert setting.candidate(Polynomial(1)).task.input_kernel.described is None
-
-
-def test_of_signals_with_holes_the_linear_term_is_tried_alone():
-    holed = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.1, np.nan, SIGNALS)
-    setting = setting_of(columns=BY_NODE, values=holed)
-    *_, third, fourth = stages_of(automatic(setting), [[-4, -5], [-6, -6], [0] * 3])
-    linear = "Polynomial(2) combinatorial, linear, node"
-    assert third[:2] == [linear, "Identity, linear, node"]
-    assert fourth == [f"{linear}, carry < {linear}"]
-    unseen = np.where(np.arange(7) == 3, np.nan, SIGNALS)
-    setting = setting_of(values=unseen, scales=("global",))
-    assert len(next(automatic(setting))) == 3  # a node of few edges is tied by another Laplacian
-
-
-def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
-    setting = setting_of(spectrum=Chebyshev(), scales=("global",))
-    stages = stages_of(automatic(setting), [[-5, -4], [0, 0]])
-    assert stages == [
-        [f"Polynomial({degree}) combinatorial, smooth+linear, global" for degree in (2, 4)],
-        [f"Polynomial(4) combinatorial, {term}, global" for term in ("smooth", "linear")],
-    ]
-
-
-def test_without_a_graph_terms_are_tried_and_then_scales():
-    setting = setting_of(Graph(np.zeros((7, 7))))
-    stages = stages_of(automatic(setting), [[-5, -3, -4], [0]])
-    assert stages == [
-        [f"Identity, {terms}, node" for terms in ("smooth+linear", "smooth", "linear")],
-        ["Identity, smooth, global"],
-    ]
-    alone = setting_of(Graph(np.zeros((7, 7))), scales=("global",))
-    assert len(stages_of(automatic(alone), [[-5, -3, -4]])) == 1
-    given = setting_of(Graph(np.zeros((7, 7))), is_open=False)
-    assert stages_of(automatic(given), [[0, 0]]) == [
-        ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
-    ]
-    assert residual_of(setting.candidate(Polynomial(1)).kernel) is None  # what neighbours share is noise
-
-
-@pytest.mark.parametrize("columns", [None, BY_NODE])
-def test_the_best_is_tried_on_logarithms_too(columns):
-    setting, logarithms = setting_of(columns=columns), setting_of(columns=columns)
-    listed = [setting.candidate(Polynomial(1)), setting.candidate(Polynomial(3), ("linear",), "global")]
-    plan = with_logarithms(at_once(listed), setting, logarithms)
-    *_, last = stages_of(plan, [[-5, -4], [0] * (1 if columns is None else 2)])
-    own = "Polynomial(3) combinatorial, linear, global"
-    assert last == [own] if columns is None else [own, f"{own}, carry"]
-
-
-def test_changes_are_told_as_the_best_tells_and_not_at_all():
-    setting, changes, no_change = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
-    plan = in_time_order(setting, changes, no_change)
-    next(plan)
-    for scores in ([-5, -4], [-6], [0, 0, 0, 0, 7]):
-        plan.send(np.array(scores, dtype=float))
-    drift, told = plan.send(np.ones(1))
-    own = "Polynomial(2) normalized, smooth+linear, global"
-    assert made_of(told) == f"{own}, carry"
-    assert drift.name == f"no change, {no_change.candidate(signal_of(drift.kernel)).name}"
-    assert (drift.kernel.laplacian, drift.task.carried) == ("normalized", None)
-    assert drift.task in no_change._tasks.values()
+def candidate_of(setting, kernel):
+    return Variant(setting, kernel, next(iter(setting.signals))).candidate
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
 def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
-    residual = residual_of(setting_of().candidate(kernel).kernel)
+    residual = residual_of(candidate_of(setting_of(), kernel).kernel)
     assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
     assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
-    assert residual_of(setting_of(residual=None).candidate(kernel).kernel) is None
-    assert residual_of(setting_of(residual=Diffusion(strength=0.3)).candidate(Diffusion()).kernel).strength == 0.3
+    assert residual_of(candidate_of(setting_of(residual=None), kernel).kernel) is None
+    own = setting_of(residual=Diffusion(strength=0.3))
+    assert residual_of(candidate_of(own, Diffusion()).kernel).strength == 0.3
+    # what neighbours share is noise without edges
+    assert residual_of(candidate_of(setting_of(Graph(np.zeros((7, 7)))), kernel).kernel) is None
 
 
 def test_names_say_what_a_candidate_is_made_of():
     plain = setting_of()
-    assert plain.candidate(Polynomial(1)).described == (
+    assert candidate_of(plain, Polynomial(1)).described == (
         "Polynomial(1) | Polynomial(2), smooth + linear, node scales (combinatorial Laplacian)"
     )
     logarithms = Logarithms.of(np.exp(SIGNALS), WIDE, None)
     other = replace(setting_of(is_open=False, columns=BY_NODE, residual=None), shrunk=True, transformation=logarithms)
-    named = other.candidate(Identity(), scale="global", carries=True)
-    assert named.described == named.name == f"Identity, carry-over, shrunk, {logarithms.described}"
+    named = Variant(replace(other, title="no change"), Identity(), "global", carries=True).candidate
+    assert named.described == named.name == f"no change, Identity, carry-over, shrunk, {logarithms.described}"
+    assert named.task.carried.columns.tolist() == BY_NODE.tolist()
+    assert candidate_of(other, Identity()).task.carried is None
     assert (named.shrunk, named.transformation) == (True, logarithms)
     rows = np.array([1, 4, 6])
-    some = replace(other, learnt_from=rows).candidate(Polynomial(2))
+    some = candidate_of(replace(other, learnt_from=rows), Polynomial(2))
     np.testing.assert_array_equal(some.learning.inputs, WIDE[rows])
 
 
@@ -447,9 +326,9 @@ def test_noise_is_given_in_the_units_of_the_signals(noise, own):
     signals = {"global": read_signals(values, "global", "global")}
     task = replace(Task.of(GRAPH, None, WIDE, signals["global"]), noise_variance=noise)
     setting = Setting(task, signals)
-    found = setting.candidate(Polynomial(1)).task
+    found = candidate_of(setting, Polynomial(1)).task
     assert found.noise_variance == (own if own is None else pytest.approx(own))
-    assert setting.candidate(Polynomial(2)).task is found
+    assert candidate_of(setting, Polynomial(2)).task is found
 
 
 def test_densities_of_logarithms_are_told_in_the_units_of_the_values():
@@ -498,5 +377,5 @@ def test_a_fit_goes_on_from_a_rough_one_that_is_likelier_by_half_a_nat(monkeypat
 def test_what_was_learnt_is_not_learnt_again():
     (one,), task = candidates(TASKS["kernel"], [Polynomial(1)]), TASKS["kernel"]
     assert learn_candidates([one], [task], Sqp(), None, {one: "fit"}) == ["fit"]
-    assert one.untuned is one
-    assert tuned_twin(one).untuned is one
+    assert one.untuned is None
+    assert with_tuned_means(one).untuned is one

@@ -16,8 +16,7 @@ from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
 from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
 from spectralgp.learning.families import learn_all
-from spectralgp.learning.fitting import MOST_FILLING
-from spectralgp.learning.hidden import HiddenEntries, hidden_like_holes
+from spectralgp.learning.hidden import MOST_FILLING, HiddenEntries, hidden_like_holes
 from spectralgp.model.kernels import StandardisedKernel, WithResidual
 from spectralgp.model.signals import read_signals
 from tolerances import MASKED
@@ -196,16 +195,15 @@ def test_candidates_are_learnt_from_signals_completed_under_the_best_so_far(most
     judge, given, learn = HiddenEntries(signals["node"], np.random.default_rng(2)), [], hidden.learn_near
     monkeypatch.setattr(hidden, "learn_near", lambda *args: given.append(args) or learn(*args))
     first, second = candidate(signals), candidate(signals, kernel=Identity())
-    third = replace(candidate(signals), warm_start_from=first)
     found = judge.score([first, second])
-    further = judge.score([third])
+    further = judge.score([candidate(signals)], starts=[found.fits[0]])
     n_compared = min(most, N_SIGNALS)
-    assert judge.is_whole is (most > N_SIGNALS)
+    assert judge.has_final_fits is (most > N_SIGNALS)
     assert np.array_equal(judge.chosen, np.unique(judge.chosen))
     assert judge.chosen.size == n_compared
     assert judge.hidden.shape == judge.in_signals.shape == (n_compared, N_NODES)
     assert [args[0].signals.shape[0] for args in given] == [n_compared] * 3
-    assert (given[0][0] is first.task) is judge.is_whole
+    assert (given[0][0] is first.task) is judge.has_final_fits
     kept = holed()[judge.chosen]
     assert np.array_equal(np.isnan(given[0][0].signals.as_observed), np.isnan(kept))
     scores = judge.worth @ found.log_densities

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 import spectralgp
-from spectralgp import GraphGPRegressor, Polynomial, Task, condition, learn, log_marginal_likelihood
+from spectralgp import Graph, GraphGPRegressor, Polynomial, Task, condition, learn, log_marginal_likelihood
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning import many
 from tolerances import FORMULA, OPTIMUM
@@ -240,8 +240,10 @@ def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, ver
 
 
 def test_up_to_1500_signals_are_learnt_from_whole_and_of_more_1000():
-    assert many.rows_to_learn_from(1_500, np.random.default_rng(0)) is None
-    rows = many.rows_to_learn_from(1_501, np.random.default_rng(0))
+    graph = Graph(np.zeros((2, 2)))
+    few, more = (Task.of(graph, None, np.empty((number, 0)), np.zeros((number, 2))) for number in (1_500, 1_501))
+    assert many.rows_to_learn_from(few, np.random.default_rng(0)) is None
+    rows = many.rows_to_learn_from(more, np.random.default_rng(0))
     assert rows.size == np.unique(rows).size == 1_000
     assert np.all(np.diff(rows) > 0)
     assert (rows[0] >= 0, rows[-1] <= 1_500, rows[-1] > 1_450) == (True, True, True)

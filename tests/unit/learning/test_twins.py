@@ -12,7 +12,7 @@ from spectralgp.learning.candidates import (
     differ_in_scale,
     learn_candidates,
     tuned,
-    tuned_twin,
+    with_tuned_means,
 )
 from spectralgp.model.fields import leave_one_out
 from spectralgp.model.kernels import StandardisedKernel, with_residual
@@ -49,7 +49,7 @@ def test_signals_of_one_scale_are_told_from_those_that_differ():
 def test_the_amplitude_of_means_has_the_least_left_out_error():
     inputs, values, _ = data(spread=0.8, n_signals=12)
     one = candidate_of(inputs, values)
-    fit, other = learn_candidates([one, tuned_twin(one)], [one.task] * 2, Sqp().coarse())
+    fit, other = learn_candidates([one, with_tuned_means(one)], [one.task] * 2, Sqp().coarse())
     found, errors = tuned(fit.model, one.task), []
     amplitudes = 10.0 ** np.arange(-4, 1.1, 0.25)
     for amplitude in amplitudes:

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from cases import GRAPHS
-from spectralgp.learning import Candidate, Draws, FittedModels, Folds, FoldScores, Sqp, Task
-from spectralgp.learning.fitting import _of_use, _tried, _weights_between, conditioned
+from spectralgp.learning import Draws, FittedModels, Task
+from spectralgp.learning.fitting import condition_all
 from spectralgp.learning.weights import (
     Quantiles,
     simplex_weights,
@@ -19,8 +19,6 @@ from spectralgp.learning.weights import (
     weights_by_crps,
     weights_by_error,
 )
-from spectralgp.model.fields import Logarithms
-from spectralgp.model.kernels import Identity
 from spectralgp.scores import crps
 from tolerances import OPTIMUM
 
@@ -185,86 +183,7 @@ def test_ties_do_not_decide():
     assert 0.2 < shares[-1] < 0.8
 
 
-@pytest.mark.parametrize(
-    ("given", "most", "expected"),
-    [
-        ([0.5, 0.009, 0.491], None, [0.5 / 0.991, 0.0, 0.491 / 0.991]),
-        ([0.5, 0.011, 0.489], None, [0.5, 0.011, 0.489]),
-        ([0.5, 0.2, 0.3], 2, [0.625, 0.0, 0.375]),
-        ([0.5, 0.2, 0.3], 3, [0.5, 0.2, 0.3]),
-        ([0.3, 0.005, 0.695], 1, [0.0, 0.0, 1.0]),
-    ],
-)
-def test_members_of_a_choice_are_few_and_none_is_negligible(given, most, expected):
-    np.testing.assert_allclose(_of_use(np.array(given), most), expected)
-
-
-class Judge(Folds):
-    """Folds that were scored before: what was held out, and points of what candidates said of it."""
-
-    def __init__(self, points):
-        self.points, self.asked = points, []
-
-    def values(self, candidate):
-        self.asked.append(candidate.name)
-        return np.array([1.0, 2.0]), self.points[candidate.name]
-
-
-def test_between_groups_whose_densities_do_not_compare_crps_decides():
-    """By densities within a group; of four candidates two see logarithms, whose points are nearer by half."""
-    logarithms = Logarithms.of(np.exp(SMALL.signals.values), np.empty((4, 0)), None)
-    names, kinds = "abcd", (None, logarithms, None, logarithms)
-    candidates = [
-        Candidate(SMALL, Identity(), name=name, transformation=kind) for name, kind in zip(names, kinds, strict=True)
-    ]
-    rng = np.random.default_rng(1)
-    logs = rng.normal([-1.0, 50.0, -1.1, 51.0], 1.0, size=(6, 4))  # which would leave nothing to the plain ones
-    points = {name: np.array([[1.0], [2.0]]) + rng.normal(size=(2, 5)) for name in names}
-    judge, scores = Judge(points), FoldScores(logs, None, 3, ("fit",) * 4)
-    found = _weights_between(candidates, scores, judge, is_choice=False, most=None)
-    plain, seen = stacking_weights(logs[:, ::2]), stacking_weights(logs[:, 1::2])
-    laws = [
-        Quantiles.mixed(own, [points[name] for name in part]) for own, part in ((plain, ("a", "c")), (seen, ("b", "d")))
-    ]
-    share = weights_by_crps(np.array([1.0, 2.0]), laws)[1]
-    assert 0.05 < share < 0.95
-    expected = [(1 - share) * plain[0], share * seen[0], (1 - share) * plain[1], share * seen[1]]
-    np.testing.assert_allclose(found, expected, atol=0.01)
-    assert sorted(judge.asked) == [name for name, weight in zip(names, found, strict=True) if weight > 0]
-    # alike ones are weighed by densities alone
-    alike = _weights_between(candidates[::2], scores.of(np.array([0, 2])), judge, is_choice=False, most=None)
-    np.testing.assert_allclose(alike, plain)
-
-
 # ------------------------------------------------------------------------------------------ what weights are made into
-
-
-class Scripted:
-    """A judge whose log densities are given, one row of signals for each name."""
-
-    def __init__(self, logs):
-        self.logs, self.asked = logs, []
-
-    def score(self, candidates, solver):
-        self.asked.append([one.name for one in candidates])
-        logs = np.array([self.logs[one.name] for one in candidates]).T
-        return FoldScores(logs, None, 7, tuple(f"fit of {one.name}" for one in candidates))
-
-
-def test_a_plan_knows_the_scores_of_its_last_stage_and_all_are_kept():
-    named = {name: Candidate(SMALL, Identity(), name=name) for name in "abc"}
-    heard = []
-
-    def plan():
-        heard.append((yield [named["a"], named["b"]]))
-        heard.append((yield [named["c"]]))
-
-    judge, steps = Scripted({"a": [-1.0, -2.0], "b": [-3.0, -5.0], "c": [-7.0, -11.0]}), plan()
-    tried, held_out = _tried(steps, next(steps), judge, Sqp())
-    assert [one.tolist() for one in heard] == [[-3.0, -8.0], [-18.0]]
-    assert ([one.name for one in tried], judge.asked) == (["a", "b", "c"], [["a", "b"], ["c"]])
-    np.testing.assert_array_equal(held_out.log_densities, [[-1, -3, -7], [-2, -5, -11]])
-    assert held_out.fits == ("fit of a", "fit of b", "fit of c")
 
 
 class Conditioned:
@@ -279,17 +198,17 @@ class Conditioned:
 
 def test_models_share_the_weight_of_their_candidate_and_those_without_one_are_left_alone():
     candidates, drawn = [Conditioned(name) for name in "abc"], [Draws(("m", "n")), Draws(("o",)), Draws(("p",), 1)]
-    draws, mixture = conditioned(candidates, np.array([0.6, 0.0, 0.4]), drawn)
+    draws, mixture = condition_all(candidates, np.array([0.6, 0.0, 0.4]), drawn)
     assert [one.models for one in draws] == [("m of a, taught", "n of a, taught"), ("o",), ("p of c, taught",)]
     assert draws[2].n_stand_ins == 1
     np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.4])
     assert [one.prior for one in mixture.posteriors] == [model for one in (draws[0], draws[2]) for model in one.models]
     assert mixture.filling is None
     # other weights where values are filled in, by which another has a part
-    draws, mixture = conditioned(candidates, np.array([0.6, 0.0, 0.4]), drawn, np.array([0.5, 0.5, 0.0]))
+    draws, mixture = condition_all(candidates, np.array([0.6, 0.0, 0.4]), drawn, np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.0, 0.4])
     np.testing.assert_allclose(mixture.filling, [0.25, 0.25, 0.5, 0.0])
-    _, alone = conditioned(candidates, np.array([0.0, 1.0, 0.0]), drawn)
+    _, alone = condition_all(candidates, np.array([0.0, 1.0, 0.0]), drawn)
     assert alone.prior == "o of b, taught"
 
 

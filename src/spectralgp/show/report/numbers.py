@@ -14,7 +14,8 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
-from spectralgp.learning.fitting import ComparedModel, FittedModels
+from spectralgp.learning.fitting import FittedModels
+from spectralgp.learning.search import ComparedModel
 from spectralgp.model.fields import (
     Mixture,
     Posterior,

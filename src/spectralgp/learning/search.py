@@ -1,0 +1,333 @@
+"""The search for a default: variants that are compared on held-out values, and the weights of the useful ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import itemgetter
+from typing import Any, Protocol
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.progress import quietly
+from spectralgp._basics.saved import NotNegative, Number
+from spectralgp.graphs import LAPLACIANS, LaplacianKind
+from spectralgp.learning.candidates import (
+    BOTH_TERMS,
+    Candidate,
+    Setting,
+    Variant,
+    differ_in_scale,
+    with_tuned_means,
+)
+from spectralgp.learning.families import learn_all
+from spectralgp.learning.fit import Fit, Solver
+from spectralgp.learning.folds import FoldScores, Stacking
+from spectralgp.learning.objective import Task
+from spectralgp.learning.time_order import TimeOrder
+from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps, weights_by_error
+from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, KernelTerm, Polynomial
+from spectralgp.model.signals import Scale
+from spectralgp.model.spectra import release_passes
+
+DEGREE, HIGHER_DEGREE = 2, 4
+TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
+STACKED_DRAWS = 16  # of the hyperparameters of each stacked model, where nothing is shrunk
+SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Kernels that were asked for, or the models that the library chooses from."""
+
+    setting: Setting
+    kernels: Sequence[GraphKernel]  # to learn, unless the choice is open; several are stacked
+    stacking: Stacking
+    is_open: bool = False  # whether the library is to choose
+    order: TimeOrder | None = None  # of the rows, by which models are compared; at random if not given
+    # on which the best model is tried too: logarithms or, where rows have an order, unrelated changes and changes
+    further: tuple[Setting, ...] = ()
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the library chooses by held-out scores, for which it takes signals that vary and several variants."""
+        setting = self.setting
+        has_variants = setting.task.graph.n_edges > 0 or setting.is_kernel_open or len(setting.signals) > 1
+        return self.is_open and setting.has_folds and has_variants
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of the hyperparameters of each model."""
+        if self.stacking.n_draws is not None:
+            return self.stacking.n_draws
+        # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
+        is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
+        return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
+
+    def learning_from(self, rows: Indices) -> Choices:
+        """The choices with hyperparameters that are learnt from some of the signals."""
+        setting, *further = (replace(one, learnt_from=rows) for one in (self.setting, *self.further))
+        return replace(self, setting=setting, further=tuple(further))
+
+    def release(self) -> None:
+        """Forget the states of recurrences on a large graph."""
+        for one in (self.setting, *self.further):
+            for signals in one.signals.values():
+                signals.release()
+        release_passes(self.setting.task.graph)
+
+    def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
+        """The models to learn where nothing is chosen, and a rough fit of the first if there is one."""
+        setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
+        if self.is_open:  # one kernel of few parameters; nothing is known of the scales of nodes
+            is_edgeless = kernels[0].needs_no_graph or setting.has_folds
+            return [Variant(setting, Identity() if is_edgeless else Diffusion(), last)], None
+        if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
+            raise ValueError(
+                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
+                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
+            )
+        carries, scale, start = setting.columns is not None, last, None
+        if others:
+            scale, start = likelier_scale(Variant(setting, kernels[0], last, carries=carries), solver)
+        return [Variant(setting, kernel, scale, carries=carries) for kernel in kernels], start
+
+
+def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
+    """The way of scaling nodes under which a variant makes the signals likelier, and a rough fit with it."""
+    found: list[tuple[float, Scale, Fit]] = []
+    for scale in variant.setting.signals:
+        candidate = replace(variant, scale=scale).candidate
+        task = candidate.learning
+        with quietly():
+            (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
+        cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
+        found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
+    return max(found, key=itemgetter(0))[1:]
+
+
+class Validation(Protocol):
+    """Held-out values, the same for every candidate."""
+
+    most_members: int | None  # of a choice, that get a weight
+    has_final_fits: bool  # whether candidates are learnt from all signals, and nothing is left to learn
+
+    def score(
+        self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
+    ) -> FoldScores:
+        """Densities of the held-out values, by candidates learnt from given fits, or from scratch."""
+
+    def values(self, candidate: Candidate) -> tuple[Array, Array]:
+        """Complete held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
+
+    def part_for_tuning(self, candidate: Candidate) -> Task | None:
+        """The signals of a fold that say whether means are worth tuning; None where they are not tuned."""
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """A model that was compared with others on held-out signals."""
+
+    name: str  # for people, with its Laplacian
+    score: Number  # mean log density of a held-out signal, in nats
+    weight: NotNegative  # in the mixture; zero where it was left out
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Candidates to learn from all signals, and their weights."""
+
+    candidates: Sequence[Candidate]
+    weights: Array  # in predictions
+    starts: Sequence[Fit | None]  # of learning, one per candidate
+    compared: tuple[ComparedModel, ...] = ()  # all models that were compared; none where there was one model only
+    filling: Array | None = None  # weights of imputed values, where they are others
+    is_learnt: bool = False  # whether the starts are fits to all signals
+
+
+class Comparison:
+    """Variants with their held-out scores, in the order in which they were tried."""
+
+    def __init__(self, validation: Validation, solver: Solver) -> None:
+        self.validation, self.solver = validation, solver
+        self.variants, self.candidates = list[Variant](), list[Candidate]()
+        self.stages: list[FoldScores] = []  # of the variants, as they were scored together
+
+    def score(self, variants: Sequence[Variant]) -> Array:
+        """Compare further variants, and return their scores."""
+        own, starts = [self._candidate(one) for one in variants], [self._start(one) for one in variants]
+        found = self.validation.score(own, self.solver, starts)
+        self.variants += variants
+        self.candidates += own
+        self.stages.append(found)
+        return found.scores
+
+    @property
+    def held_out(self) -> FoldScores:
+        """Predictions of held-out values by all candidates."""
+        return reduce(FoldScores.beside, self.stages)
+
+    @property
+    def best(self) -> Variant:
+        """The variant of the highest score."""
+        return self.variants[int(np.argmax(self.held_out.scores))]
+
+    def _candidate(self, variant: Variant) -> Candidate:
+        if not variant.is_tuned:
+            return variant.candidate
+        return with_tuned_means(self.candidates[self.variants.index(replace(variant, is_tuned=False))])
+
+    def _start(self, variant: Variant) -> Fit | None:
+        """Fit of a variant with the same parameters, which differs in scales or carry-over alone, if there is one."""
+        if not self.stages or not variant.setting.task.graph.n_edges:
+            return None
+        pairs = zip(self.variants, self.held_out.fits, strict=True)
+        return next((fit for one, fit in pairs if replace(variant, scale=one.scale, carries=one.carries) == one), None)
+
+    def tune_means(self) -> None:
+        """Add variants with tuned means of those of use, where signals differ in scale under the best of them.
+
+        Variants that see the signals through a transformation are left out.
+        """
+        held_out = self.held_out
+        plain = np.array([place for place, one in enumerate(self.candidates) if one.transformation is None])
+        best = int(plain[np.argmax(held_out.scores[plain])])
+        part = self.validation.part_for_tuning(self.candidates[best])
+        if part is None or not differ_in_scale(self.candidates[best], part, held_out.fits[best].model):
+            return
+        weights = self._weights(plain, held_out.of(plain), None)
+        self.score([replace(self.variants[place], is_tuned=True) for place in plain[weights > 0].tolist()])
+
+    def ensemble(self) -> Ensemble:
+        """Candidates of use, weighed by density; between groups whose densities do not compare by CRPS of values.
+
+        Where values are tied, as zeros are, the density of logarithms grows without bound as their constant falls.
+        """
+        held_out, most, filling = self.held_out, self.validation.most_members, None
+        sees = [one.transformation for one in self.candidates]
+        has_slopes = np.array([one is not None and one.has_slopes for one in sees])
+        groups = [group for group in (np.flatnonzero(~has_slopes), np.flatnonzero(has_slopes)) if group.size]
+        weights = self._weights_between(groups) if len(groups) > 1 else self._weights(groups[0], held_out, most)
+        if held_out.of_signals is not None:
+            filling, weights = weights, self._weights(groups[0], held_out.of_signals, most)
+        kept = np.flatnonzero(weights if filling is None else weights + filling)
+        starts = dict(zip(self.candidates, held_out.fits, strict=True))
+        own = [self.candidates[place] for place in kept]
+        return Ensemble(
+            own,
+            weights[kept],
+            [starts[one.untuned or one] for one in own],
+            compared_models(self.candidates, held_out, weights),
+            None if filling is None else filling[kept],
+            self.validation.has_final_fits,
+        )
+
+    def _weights_between(self, groups: Sequence[Indices]) -> Array:
+        """Weights within each group by density, and between the groups by CRPS."""
+        most, held_out = self.validation.most_members, self.held_out
+        weights, observed, quantiles = np.empty(len(self.candidates)), list[Array](), list[Quantiles]()
+        for group in groups:
+            part = self._weights(group, held_out.of(group), most)
+            found = [self.validation.values(self.candidates[one]) for one in group[part > 0]]
+            weights[group] = part
+            observed.append(found[0][0])
+            quantiles.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
+        for share, group in zip(weights_by_crps(observed[0], quantiles), groups, strict=True):
+            weights[group] *= share
+        return of_use(weights, most)
+
+    def _weights(self, group: Indices, held_out: FoldScores, most: int | None) -> Array:
+        """Weights of some candidates by density, and where some are tuned by squared error too; few are negligible."""
+        if held_out.errors is not None and any(self.variants[one].is_tuned for one in group):
+            n_values = held_out.value_weight * held_out.errors[..., 0].size
+            return of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
+        prior = 0.0 if held_out.worth is None else 1.0
+        options: dict[str, Any] = {"n_steps": 1_000, "tolerance": 1e-6, "negligible": SMALLEST_SHARE}
+        return of_use(stacking_weights(*held_out.observations, prior, **options), most)
+
+
+def compared_models(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[ComparedModel, ...]:
+    """All models that were compared, with their scores and weights."""
+    rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
+    return tuple(ComparedModel(candidate.described, score, weight) for candidate, score, weight in rows)
+
+
+def of_use(weights: Array, most: int | None) -> Array:
+    """Weights of the members of a choice: no more than some, if there is a limit, and none that is negligible."""
+    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0)
+    if most is not None and np.count_nonzero(weights) > most:
+        weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
+    return weights / weights.sum()
+
+
+def search(comparison: Comparison, choices: Choices) -> None:
+    """Compare the variants of the default.
+
+    1. Filters on two Laplacians, on three where some node was never observed, with a smooth and a linear term in the
+       inputs.
+    2. The better of those with a higher degree, and without scales of the nodes.
+    3. The best of all with one term only; without a graph; and with what inputs carry over.
+    4. The linear term alone with what inputs carry over.
+    5. The best of all on logarithms, or, of rows in the order of time, on changes; these are compared with none.
+    6. Those of use with means of the least squared error, where signals differ in scale.
+
+    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph. Where signals have
+    holes, which make every model take long, the linear term is the only one that is tried alone.
+    """
+    if choices.setting.task.graph.n_edges:
+        _search_on_graph(comparison, choices.setting)
+    else:
+        _search_without_graph(comparison, choices.setting)
+    best = comparison.best
+    if choices.order is not None:
+        unrelated, changes = choices.further
+        own = replace(best, setting=unrelated, terms=BOTH_TERMS, carries=False)
+        comparison.score([own, replace(best, setting=changes)])
+    for logarithms in () if choices.order is not None else choices.further:
+        both = [False] if logarithms.columns is None else [False, True]
+        comparison.score([replace(best, setting=logarithms, carries=carries) for carries in both])
+    comparison.tune_means()
+
+
+def _search_on_graph(comparison: Comparison, setting: Setting) -> None:
+    """Compare Laplacians, degrees, scales, terms of the inputs and carry-over."""
+    is_large, (scale, *others) = setting.task.spectrum.needs_passes, setting.signals
+    kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
+    if not is_large:
+        # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
+        laplacians = LAPLACIANS if setting.task.signals.has_unseen_nodes else TRIED_LAPLACIANS
+        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
+    first = comparison.score([Variant(setting, kernel, scale) for kernel in kernels])
+    best = comparison.best
+    if not is_large:
+        higher = replace(best, kernel=replace(best.kernel, degree=HIGHER_DEGREE))
+        scores = comparison.score([higher, *(replace(best, scale=other) for other in others)])
+        if others and np.max(scores[1:]) > np.max(first):
+            scale = others[int(np.argmax(scores[1:]))]
+        best = replace(higher if scores[0] > np.max(first) else best, scale=scale)
+    alone = BOTH_TERMS[1:] if setting.task.signals.has_holes else BOTH_TERMS
+    further = [replace(best, terms=(term,)) for term in alone] if setting.is_kernel_open else []
+    if not is_large:
+        # a kernel of the user's own has no choice of terms
+        sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("linear",)) if setting.is_kernel_open else (BOTH_TERMS,)
+        further += [replace(best, kernel=Identity(), terms=terms) for terms in sets[-len(alone) :]]
+    if setting.columns is not None:
+        further.append(replace(best, carries=True))
+    if further:
+        comparison.score(further)
+    if setting.columns is not None and setting.is_kernel_open:
+        comparison.score([replace(best, terms=("linear",), carries=True)])
+
+
+def _search_without_graph(comparison: Comparison, setting: Setting) -> None:
+    """One output per node: nothing but terms and scales to choose."""
+    scale, *others = setting.signals
+    if not setting.is_kernel_open:
+        comparison.score([Variant(setting, Identity(), scale) for scale in setting.signals])
+        return
+    sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
+    comparison.score([Variant(setting, Identity(), scale, terms) for terms in sets])
+    if others:
+        comparison.score([replace(comparison.best, scale=other) for other in others])

@@ -1,0 +1,220 @@
+"""The search for a default with given scores: the variants of each stage, and the weights of those of use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cases import GRAPHS
+from spectralgp.graphs import Graph
+from spectralgp.learning import FoldScores, Sqp, Stacking, Task
+from spectralgp.learning.candidates import Setting, Variant
+from spectralgp.learning.search import Choices, Comparison, of_use, search
+from spectralgp.learning.time_order import TimeOrder
+from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps
+from spectralgp.model.fields import Logarithms
+from spectralgp.model.kernels import Identity, Polynomial
+from spectralgp.model.signals import read_signals
+from spectralgp.model.spectra import Chebyshev, Exact
+
+GRAPH, EDGELESS = GRAPHS["random"], Graph(np.zeros((7, 7)))
+BOTH, BY_NODE = ("node", "global"), np.arange(2, 9)
+SIGNALS = np.random.default_rng(1).standard_normal((9, 7)).cumsum(axis=1)
+INPUTS = np.random.default_rng(2).standard_normal((9, 9))  # a column for each node after two others
+
+
+def setting_of(graph=GRAPH, scales=BOTH, is_open=True, columns=None, spectrum=Exact(), values=SIGNALS):
+    signals = {scale: read_signals(values, "global", scale) for scale in scales}
+    task = Task.of(graph, None, INPUTS, signals[scales[0]], spectrum=spectrum)
+    return Setting(task, signals, is_open, columns, "auto")
+
+
+class Scripted:
+    """Validation whose log densities are given, a row of signals or one number for each candidate of a stage."""
+
+    most_members, has_final_fits = None, False
+
+    def __init__(self, *scores, points=None):
+        self.scores, self.points, self.starts, self.scored, self.asked = iter(scores), points, [], [], []
+
+    def score(self, candidates, solver=None, starts=()):
+        logs = np.atleast_2d(np.array(next(self.scores, np.zeros(len(candidates))), dtype=float))
+        assert logs.shape[1] == len(candidates) == len(starts)
+        self.starts += starts
+        self.scored += candidates
+        return FoldScores(logs, None, 7, tuple(candidates))  # in place of fits, to know them again
+
+    def values(self, candidate):
+        self.asked.append(self.scored.index(candidate))
+        return np.array([1.0, 2.0]), self.points[self.asked[-1]]
+
+    def part_for_tuning(self, candidate):
+        return None
+
+
+def stages_of(setting, *scores, **choices):
+    """The variants of each stage in words, with those that they start from."""
+    comparison = Comparison(Scripted(*scores), Sqp())
+    search(comparison, Choices(setting, (), Stacking(), True, **choices))
+
+    def words(variant):
+        kernel = variant.kernel
+        laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
+        return f"{kernel.label}{laplacian}, {'+'.join(variant.terms)}, {variant.scale}{', carry' * variant.carries}"
+
+    named = dict(zip(comparison.candidates, map(words, comparison.variants), strict=True))
+    starts = iter(comparison.validation.starts)
+    found = [[named[one] for one in stage.fits] for stage in comparison.stages]
+    with_starts = [[(one, next(starts)) for one in stage] for stage in found]
+    return [[one if start is None else f"{one} < {named[start]}" for one, start in stage] for stage in with_starts]
+
+
+def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
+    setting = setting_of()
+    first = [f"Polynomial(2) {one}, smooth+linear, node" for one in ("combinatorial", "normalized")]
+    assert stages_of(setting, [-5, -4], [-3, -9]) == [
+        first,
+        [
+            "Polynomial(4) normalized, smooth+linear, node",
+            f"Polynomial(2) normalized, smooth+linear, global < {first[1]}",
+        ],
+        [
+            "Polynomial(4) normalized, smooth, node",
+            "Polynomial(4) normalized, linear, node",
+            "Identity, smooth+linear, node",
+            "Identity, linear, node",
+        ],
+    ]
+    # neither a degree nor scales that score less than the first do are kept
+    kept = stages_of(setting, [-5, -4], [-4.1, -4.1])[2]
+    assert kept[:2] == [f"Polynomial(2) normalized, {term}, node" for term in ("smooth", "linear")]
+    rescaled = stages_of(setting, [-4, -5], [-6, -3])[2]
+    assert rescaled[0] == "Polynomial(2) combinatorial, smooth, global"
+    assert rescaled[3] == "Identity, linear, global"
+
+
+@pytest.mark.parametrize(
+    ("scores", "degree", "scale"),
+    [([1.0, 1.0], 2, "node"), ([0.0, 2.0], 2, "global"), ([2.0, 0.0], 4, "node"), ([2.0, 3.0], 4, "global")],
+)
+def test_scores_decide_on_degree_and_scale(scores, degree, scale):
+    """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
+    *_, third = stages_of(setting_of(), [0, 1], scores)
+    assert third[0].startswith(f"Polynomial({degree}) normalized")
+    assert all(one.endswith(scale) for one in third)
+
+
+def test_what_inputs_carry_over_is_tried_last():
+    best = "Polynomial(2) combinatorial, smooth+linear, node"
+    *_, third, fourth = stages_of(setting_of(columns=BY_NODE), [-4, -5], [-6, -6])
+    assert third[4:] == [f"Polynomial(2) combinatorial, smooth+linear, node, carry < {best}"]
+    linear = "Polynomial(2) combinatorial, linear, node"
+    assert fourth == [f"{linear}, carry < {linear}"]
+
+
+def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
+    stages = stages_of(setting_of(is_open=False, columns=BY_NODE), [-4, -5], [-6, -6])
+    assert [len(stage) for stage in stages] == [2, 2, 2]
+    assert stages[2][0] == "Identity, smooth+linear, node"
+    assert ", carry <" in stages[2][1]
+
+
+def test_of_signals_with_missing_values_the_linear_term_is_tried_alone():
+    values = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.1, np.nan, SIGNALS)
+    *_, third, fourth = stages_of(setting_of(columns=BY_NODE, values=values), [-4, -5], [-6, -6])
+    linear = "Polynomial(2) combinatorial, linear, node"
+    assert third[:2] == [linear, "Identity, linear, node"]
+    assert fourth == [f"{linear}, carry < {linear}"]
+    unseen = np.where(np.arange(7) == 3, np.nan, SIGNALS)
+    setting = setting_of(values=unseen, scales=("global",))
+    assert len(stages_of(setting)[0]) == 3  # a node of few edges is tied by another Laplacian
+
+
+def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
+    assert stages_of(setting_of(spectrum=Chebyshev(), scales=("global",)), [-5, -4]) == [
+        [f"Polynomial({degree}) combinatorial, smooth+linear, global" for degree in (2, 4)],
+        [f"Polynomial(4) combinatorial, {term}, global" for term in ("smooth", "linear")],
+    ]
+
+
+def test_without_a_graph_terms_are_tried_and_then_scales():
+    assert stages_of(setting_of(EDGELESS), [-5, -3, -4]) == [
+        [f"Identity, {terms}, node" for terms in ("smooth+linear", "smooth", "linear")],
+        ["Identity, smooth, global"],
+    ]
+    assert len(stages_of(setting_of(EDGELESS, scales=("global",)))) == 1
+    assert stages_of(setting_of(EDGELESS, is_open=False)) == [
+        ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
+    ]
+
+
+@pytest.mark.parametrize("columns", [None, BY_NODE])
+def test_the_best_is_tried_on_logarithms_too(columns):
+    setting, logarithms = setting_of(), setting_of(columns=columns)
+    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-8, -2, -7, -9], further=(logarithms,))
+    own = "Polynomial(2) combinatorial, linear, global"
+    assert last == [own] if columns is None else [own, f"{own}, carry"]
+
+
+def test_changes_are_told_as_the_best_tells_and_not_at_all():
+    setting, no_change, changes = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
+    scores = [-5, -4], [-6], [-8, -8, -8, -8, 7]
+    *_, last = stages_of(setting, *scores, order=TimeOrder(1.0, 8, 8), further=(no_change, changes))
+    own = "Polynomial(2) normalized, smooth+linear, global"
+    assert last == [own, f"{own}, carry"]
+
+
+# --------------------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize(
+    ("given", "most", "expected"),
+    [
+        ([0.5, 0.009, 0.491], None, [0.5 / 0.991, 0.0, 0.491 / 0.991]),
+        ([0.5, 0.011, 0.489], None, [0.5, 0.011, 0.489]),
+        ([0.5, 0.2, 0.3], 2, [0.625, 0.0, 0.375]),
+        ([0.5, 0.2, 0.3], 3, [0.5, 0.2, 0.3]),
+        ([0.3, 0.005, 0.695], 1, [0.0, 0.0, 1.0]),
+    ],
+)
+def test_members_of_a_choice_are_few_and_none_is_negligible(given, most, expected):
+    np.testing.assert_allclose(of_use(np.array(given), most), expected)
+
+
+def test_between_groups_whose_densities_do_not_compare_crps_decides():
+    """By densities within a group; of four candidates two see logarithms, whose points are nearer by half."""
+    logarithms = Logarithms.of(np.exp(SIGNALS), INPUTS, None)
+    plain = setting_of(scales=("global",))
+    settings = [plain, replace(plain, transformation=logarithms)] * 2
+    rng = np.random.default_rng(1)
+    logs = rng.normal([-1.0, 50.0, -1.1, 51.0], 1.0, size=(6, 4))  # which would leave nothing to the plain ones
+    points = [np.array([[1.0], [2.0]]) + rng.normal(size=(2, 5)) for _ in range(4)]
+    comparison = Comparison(Scripted(logs, points=points), Sqp())
+    comparison.score([Variant(one, Identity(), "global") for one in settings])
+    found = comparison.ensemble()
+    within = [stacking_weights(logs[:, ::2]), stacking_weights(logs[:, 1::2])]
+    quantiles = [Quantiles.mixed(own, points[place::2]) for place, own in enumerate(within)]
+    share = weights_by_crps(np.array([1.0, 2.0]), quantiles)[1]
+    assert 0.05 < share < 0.95
+    expected = np.stack([(1 - share) * within[0], share * within[1]], axis=1).ravel()
+    np.testing.assert_allclose([one.weight for one in found.compared], expected, atol=0.01)
+    np.testing.assert_allclose(found.weights, expected[expected > 0], atol=0.01)
+    assert sorted(comparison.validation.asked) == np.flatnonzero(expected).tolist()
+
+
+def test_scores_of_all_stages_are_kept():
+    setting = setting_of()
+    one, two, three = (Variant(setting, Polynomial(degree), "node") for degree in (1, 2, 3))
+    logs = [[-1.0, -3.0], [-2.0, -5.0]], [[-7.0], [-11.0]]
+    comparison = Comparison(Scripted(*logs), Sqp())
+    assert comparison.score([one, two]).tolist() == [-3.0, -8.0]
+    assert comparison.score([three]).tolist() == [-18.0]
+    assert comparison.best == one
+    assert comparison.variants == [one, two, three]
+    np.testing.assert_array_equal(comparison.held_out.log_densities, [[-1, -3, -7], [-2, -5, -11]])
+    found = comparison.ensemble()
+    assert [model.score for model in found.compared] == [-1.5, -4.0, -9.0]
+    assert found.candidates == comparison.candidates[:1]
+    assert found.starts == comparison.candidates[:1]
