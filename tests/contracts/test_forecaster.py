@@ -308,18 +308,6 @@ def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
     np.testing.assert_allclose(found[50, 1], model.impute(TABLE[:N_LEARNT].where(~np.isnan(array)))[0].iloc[50, 1])
 
 
-def test_models_of_long_series_are_compared_by_fewer_rows_and_the_summary_says_so(monkeypatch):
-    whole = GraphGPForecaster(NAMED).fit(TABLE)
-    assert "compared" not in whole.summary()
-    monkeypatch.setattr("spectralgp.series.model.FEWEST_COMPARED", 100)
-    monkeypatch.setattr("spectralgp.series.model.COMPARED_VALUES", 1)
-    bounded = GraphGPForecaster(NAMED).fit(TABLE)
-    assert "models that are compared are learnt from 100 of these" in bounded.summary()
-    assert np.all(bounded.backtest_.rmse["model"] < 1.1 * whole.backtest_.rmse["model"])
-    apart = (bounded.predict(3) - whole.predict(3)) / whole.predict(3, return_std=True)[1]
-    assert np.abs(apart.to_numpy()).max() < 0.25
-
-
 def test_forecasts_of_a_backtest_with_holes_know_of_no_later_row(model):
     later = TABLE[N_LEARNT:].copy()
     later.iloc[2, 1] = later.iloc[5, 3] = later.iloc[6, 3] = later.iloc[9, 0] = np.nan

@@ -223,26 +223,6 @@ def test_arrays_of_another_library_come_back_as_such(strict):
         assert oracle.relative_error(np.asarray(actual), truth) < QUADRATURE
 
 
-def test_a_mixture_of_arrays_of_another_library():
-    kernels, settings = [Polynomial(1), Polynomial(1, laplacian="normalized")], Chebyshev(tolerance=1e-4)
-    model = regressor(kernels, settings).fit(X, array_api_strict.asarray(Y))
-    plain = regressor(kernels, settings).fit(X, Y)
-    # equal weights, so that both models speak whatever the folds said
-    for one in (model, plain):
-        parts = (one.posterior_.parts * 2)[:2]
-        parts = tuple(posterior for _, posterior in parts)
-        one.posterior_ = Mixture(np.array([0.5, 0.5]), parts)
-    for actual, expected in [
-        (model.predict(NEW), plain.predict(NEW)),
-        (model.predict(NEW, return_std=True)[1], plain.predict(NEW, return_std=True)[1]),
-        (model.predict(NEW, return_std=True, nodes=NODES)[1], plain.predict(NEW, return_std=True, nodes=NODES)[1]),
-        (model.leave_one_out().mean, plain.leave_one_out().mean),
-        (model.leave_one_out().std, plain.leave_one_out().std),
-        (model.sample_y(NEW, 3), plain.sample_y(NEW, 3)),
-    ]:
-        assert oracle.relative_error(np.asarray(actual), expected) < QUADRATURE
-
-
 def test_columns_of_a_table_are_matched_by_name(either):
     make, large = either
     frame = pd.DataFrame(Y, columns=NAMES)

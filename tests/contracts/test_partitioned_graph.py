@@ -665,14 +665,6 @@ def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, source):
     assert steps[-5:] == ["ring 1", "ring 2", "part 1 of 3", "part 2 of 3", "part 3 of 3"]
 
 
-def test_partitions_are_on_the_disk_before_they_appear(tmp_path, monkeypatch):
-    """What is kept only while building is not waited for."""
-    synced, plain = [], os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(file) or plain(file))
-    PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g", n_hops=1)
-    assert len(synced) == 3 * len(ARRAYS) + 5  # names, coordinates, owners, places and the head
-
-
 def damaged_head(folder: Path, **change: object) -> None:
     head = json.loads((folder / "head.json").read_text())
     (folder / "head.json").write_text(json.dumps(head | change))

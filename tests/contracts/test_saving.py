@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import stat
-import subprocess
 import sys
 import tempfile
 from contextlib import nullcontext
@@ -370,21 +368,6 @@ def test_nothing_is_decomposed_or_learnt_when_a_model_is_loaded(tmp_path, monkey
     again = spectralgp.load(tmp_path / "large.sgp")
     assert same(again.predict(NEW, return_std=True), large.predict(NEW, return_std=True))
     assert same(again.spectrum_.multiplicities, large.spectrum_.multiplicities)
-
-
-def test_another_process_predicts_the_same_bits(tmp_path):
-    model = fit()
-    model.save(tmp_path / "model.sgp")
-    np.save(tmp_path / "new.npy", NEW)
-    script = (
-        "import numpy as np, spectralgp, sys; folder = sys.argv[1]; "
-        "model = spectralgp.load(folder + '/model.sgp'); "
-        "np.save(folder + '/found.npy', model.predict(np.load(folder + '/new.npy'), return_std=True))"
-    )
-    path = str(Path(spectralgp.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # the same kernels of BLAS
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, env=environment)
-    assert same(np.load(tmp_path / "found.npy"), np.array(model.predict(NEW, return_std=True)))
 
 
 def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_path):
