@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from filtered import Filtered
 from sklearn.gaussian_process.kernels import Matern
 
 import oracle
@@ -19,13 +18,15 @@ from spectralgp.model.fields import (
     Posterior,
     QuadratureCovariance,
     Shrinkage,
+    TimeCovariance,
     leave_one_out,
     node_covariances,
     seen_about,
 )
 from spectralgp.model.fields import seen as seeing
 from spectralgp.model.fields.factors import BlockCovariance
-from spectralgp.model.kernels import LocalAverage, WithResidual
+from spectralgp.model.fields.markov import rows_in_time
+from spectralgp.model.kernels import LocalAverage, WithResidual, as_input_kernel, matern_terms
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
 from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS
@@ -45,6 +46,11 @@ KERNEL = WithResidual.of(Polynomial.from_coefficients([1.2, -1.5, 0.6]), Polynom
 def between(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """``K`` of the inputs, Matern of smoothness 1/2."""
     return np.exp(-np.abs(left - right.T) / LENGTH)
+
+
+def in_time() -> TimeCovariance:
+    """Rows of the inputs by filters in time."""
+    return rows_in_time(INPUTS[:, 0], matern_terms(as_input_kernel(Matern(LENGTH, nu=0.5)), INPUTS))
 
 
 def prior_of(graph=None, kernel=KERNEL, spectrum=Exact(), shrinkage=None):
@@ -101,7 +107,7 @@ def kinds() -> dict[str, Kind]:
     edgeless = prior_of(Graph(np.zeros((N_NODES, N_NODES))), Polynomial.from_coefficients([1.2]))
     large = prior_of(spectrum=Chebyshev(n_probes="exact"))
     both = np.vstack([INPUTS, NEW])
-    filtered = Filtered(INPUTS[:, 0], LENGTH)
+    filtered = in_time()
     found = {}
     for name, prior in {"graph": graph, "shrunk": shrunk, "own vectors": own, "no edges": edgeless}.items():
         dense = dense_of(prior, INPUTS), dense_of(prior, both)
@@ -140,7 +146,7 @@ def test_kinds_are_what_they_are_called():
     for name, kind in KINDS.items():
         assert isinstance(kind.covariance, ModalCovariance) is ("series" not in name)
     assert isinstance(KINDS["series"].covariance, QuadratureCovariance)
-    assert isinstance(KINDS["filtered, graph"].covariance.rows, Filtered)
+    assert isinstance(KINDS["filtered, graph"].covariance.rows, TimeCovariance)
     assert isinstance(KINDS["left by filtered, graph"].covariance.rows, BlockCovariance)
 
 
@@ -582,7 +588,7 @@ with_holes = pytest.mark.parametrize("holes", [False, True], ids=["complete", "h
 def both_posteriors(prior, holes: bool) -> tuple[Posterior, Posterior]:
     """By eigenvectors of the inputs, and by filters in time."""
     plain = condition(prior, INPUTS, np.where(MASK, SIGNALS, np.nan) if holes else SIGNALS)
-    rows = Filtered(INPUTS[:, 0], LENGTH)
+    rows = in_time()
     filtered = replace(plain, covariance=prior.covariance(rows))
     if not holes:
         return plain, filtered
