@@ -10,18 +10,14 @@ from sklearn.gaussian_process.kernels import Matern
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
+from spectralgp import Chebyshev, Graph, Polynomial, graph_gp
 from spectralgp.model.fields import (
     Covariance,
     ModalCovariance,
     PartialObservations,
-    Posterior,
     QuadratureCovariance,
     Shrinkage,
     TimeCovariance,
-    leave_one_out,
-    node_covariances,
-    seen_about,
 )
 from spectralgp.model.fields import seen as seeing
 from spectralgp.model.fields.factors import BlockCovariance
@@ -419,8 +415,10 @@ SEEN = {
     "mostly ones": random_weights(0.6, 0.15),
     "none is one": random_weights(0.0, 0.2),
     "mostly zeros": random_weights(0.1, 0.7),
+    "a mask": (np.random.default_rng(5).random((N_SIGNALS, N_NODES)) > 0.4).astype(float),
+    "a mask, a signal and a node without values": np.outer(np.arange(N_SIGNALS) != 2, np.arange(N_NODES) != 3) * 1.0,
 }
-WEIGHED = ["inputs, graph", "inputs, shrunk", "filtered, graph", "inputs, no edges"]
+WEIGHED = ["inputs, graph", "inputs, shrunk", "filtered, graph", "inputs, no edges", "inputs, own vectors"]
 
 
 def dense_seen(kind: Kind, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -574,70 +572,3 @@ def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(weights, most_gi
     places = np.searchsorted(chosen, own * N_NODES)
     expected = whole[np.ix_(places, places)]
     assert relative_error((axes * values) @ axes.T, expected, max(np.max(expected), np.max(inverse))) < 2 * limit
-
-
-# The same answers from another kind of rows
-
-
-MASK = np.random.default_rng(5).random((N_SIGNALS, N_NODES)) > 0.3
-PRIORS = {"graph": prior_of(), "shrunk": prior_of(shrinkage=SHRINKAGE)}
-every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-with_holes = pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
-
-
-def both_posteriors(prior, holes: bool) -> tuple[Posterior, Posterior]:
-    """By eigenvectors of the inputs, and by filters in time."""
-    plain = condition(prior, INPUTS, np.where(MASK, SIGNALS, np.nan) if holes else SIGNALS)
-    rows = in_time()
-    filtered = replace(plain, covariance=prior.covariance(rows))
-    if not holes:
-        return plain, filtered
-    signals = read_signals(np.where(MASK, SIGNALS, np.nan))
-    seen = seen_about(0.0, prior.covariance(rows), signals)
-    return plain, replace(filtered, signals=signals.completed(seen.mean, lambda: seen.deviations), seen=seen)
-
-
-def assert_same_law(found, expected) -> None:
-    for name in ("mean", "values"):
-        assert relative_error(getattr(found, name), getattr(expected, name)) < MASKED
-    assert relative_error(found.values_variance(), expected.values_variance()) < MASKED
-    for noisy in (False, True):
-        assert relative_error(found.variance(noisy), expected.variance(noisy)) < MASKED
-        assert relative_error(node_covariances(found, noisy), node_covariances(expected, noisy)) < MASKED
-        assert relative_error(found.joint_covariance(noisy), expected.joint_covariance(noisy)) < MASKED
-
-
-@every_prior
-@with_holes
-def test_predictions_and_nowcasts_by_filters(prior, holes):
-    plain, filtered = (posterior.at(NEW) for posterior in both_posteriors(prior, holes))
-    assert_same_law(filtered, plain)
-    observed = np.where(np.random.default_rng(6).random(FURTHER.shape) < 0.5, FURTHER, np.nan)
-    assert_same_law(filtered.given(observed), plain.given(observed))
-    for one, other in ((filtered, plain), (filtered.given(observed), plain.given(observed))):
-        for signals in (FURTHER, observed, np.where(np.isnan(observed), FURTHER, np.nan)):
-            for joint in (True, False):
-                found, expected = one.log_density(signals, joint), other.log_density(signals, joint)
-                assert relative_error(found, expected, scale=1.0) < DIFFERENCE
-        nodes = np.array([0, 3])
-        assert relative_error(*(law.value_log_densities(FURTHER[:, nodes], nodes) for law in (one, other))) < MASKED
-
-
-@every_prior
-@with_holes
-def test_filling_in_by_filters(prior, holes):
-    plain, filtered = both_posteriors(prior, holes)
-    assert_same_law(filtered.filled(np.array([4, 1])), plain.filled(np.array([4, 1])))
-    assert relative_error(filtered.log_evidence(), plain.log_evidence()) < MASKED
-
-
-@every_prior
-@with_holes
-@pytest.mark.parametrize("by", ["signal", "node", "entry"])
-def test_leaving_out_by_filters(prior, holes, by):
-    plain, filtered = (leave_one_out(posterior, by) for posterior in both_posteriors(prior, holes))
-    assert relative_error(filtered.mean, plain.mean) < MASKED
-    assert relative_error(filtered.std, plain.std) < MASKED
-    np.testing.assert_array_equal(np.isnan(filtered.log_density), np.isnan(plain.log_density))
-    found, expected = (np.nan_to_num(one.log_density) for one in (filtered, plain))
-    assert relative_error(found, expected) < MASKED

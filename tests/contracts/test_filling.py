@@ -226,26 +226,14 @@ def test_nowcasting_through_the_estimator(fitted):
     mean, spread = fitted.predict(NEW, return_std=True, include_noise=True, observed=observed)
     assert relative_error(mean[:, ~seen], values[N_SIGNALS:, ~seen]) < MASKED
     assert relative_error(spread[:, ~seen], std[N_SIGNALS:, ~seen]) < MASKED
+    noisy, plain = (
+        fitted.predict(NEW, return_cov=True, include_noise=one, observed=observed)[1] for one in (True, False)
+    )
+    assert relative_error(np.sqrt(np.diagonal(noisy, axis1=1, axis2=2))[:, ~seen], spread[:, ~seen]) < MASKED
+    assert relative_error(noisy - plain, np.stack(2 * [fitted.noise_variance_ * np.eye(N_NODES)])) < DIFFERENCE
     frame = pd.DataFrame(observed, columns=NAMES)[list(NAMES[::-1])]
     assert relative_error(fitted.predict(NEW, observed=frame), mean) < EXACT
     assert relative_error(fitted.predict(NEW, nodes=["c", "h"], observed=observed), mean[:, [2, 7]]) < EXACT
-
-
-def test_covariances_of_nowcasts(fitted):
-    """Of each signal given all that is known, itself included; noise adds its variance to the diagonal."""
-    observed = np.where(np.arange(N_NODES) < 5, [[0.4], [0.1]], np.nan)
-    both, seen = np.vstack([X, NEW]), np.flatnonzero(np.isfinite(np.vstack([HOLES, observed])))
-    noisy, noise = dense(fitted, both), fitted.noise_variance_
-    signal = noisy - noise * np.eye(len(noisy))
-    across = signal[:, seen]
-    left = signal - across @ np.linalg.solve(noisy[np.ix_(seen, seen)], across.T)
-    blocks = left.reshape(len(both), N_NODES, len(both), N_NODES)
-    expected = np.stack([blocks[row, :, row] for row in range(N_SIGNALS, len(both))])
-    plain = fitted.predict(NEW, observed=observed, return_cov=True)[1]
-    with_noise = fitted.predict(NEW, observed=observed, return_cov=True, include_noise=True)[1]
-    assert relative_error(plain, expected, scale=1.0) < DIFFERENCE
-    assert relative_error(with_noise, expected + noise * np.eye(N_NODES), scale=1.0) < DIFFERENCE
-    assert relative_error(with_noise - plain, np.stack(2 * [noise * np.eye(N_NODES)])) < DIFFERENCE
 
 
 def test_one_signal_at_a_time(fitted):

@@ -71,6 +71,13 @@ def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
         groups = [leave_one_out(posterior, by=by) for by in ("entry", "node")]
         parts = [part for one in (left, *groups) for part in (one.mean, one.std, one.log_density)]
         joint = node_covariances(field, 1), field.joint_covariance()
+        given = field.given(np.where(np.arange(N_NODES) % 3 > 0, values[: len(new)], np.nan))
+        joint += (
+            given.values,
+            standard_deviation(given),
+            given.joint_covariance(),
+            given.value_log_densities(values[:7], np.arange(7)),
+        )
         whole = np.array([posterior.log_evidence(), field.log_density(values[: len(new)])])
         return type(posterior.covariance.rows), (whole, field.mean, standard_deviation(field), *parts, *joint)
 
@@ -92,6 +99,10 @@ def test_holes_are_filled_in_as_by_modes(graph, by_modes):
     assert error(found.signals.values, expected.signals.values) < SAME
     assert error(standard_deviation(found.at(inputs[:5])), standard_deviation(expected.at(inputs[:5]))) < 1e-7
     assert found.log_evidence() == pytest.approx(expected.log_evidence(), rel=SAME)
+    for by in ("signal", "node", "entry"):
+        left, truth = leave_one_out(found, by), leave_one_out(expected, by)
+        for name in ("mean", "std", "log_density"):
+            assert error(*(np.nan_to_num(getattr(one, name)) for one in (left, truth))) < 1e-7
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -16,7 +16,6 @@ from spectralgp import (
     Diffusion,
     Exact,
     Graph,
-    LocalAverage,
     Polynomial,
     Task,
     condition,
@@ -162,40 +161,6 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
     assert relative_error(objective.evaluate(point)[1], expected) < GRADIENT
 
 
-@every_mask
-@pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_completions_are_conditional_means_and_covariances(mask, exact):
-    masked = masked_of(SIGNAL, mask, **({} if exact else ITERATIVE_ONLY))
-    assert (masked.method == "iterative") is not exact
-    mean, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
-    completed, solution = masked.filled(SIGNALS)
-    limit = MASKED if exact else ITERATIVE
-    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < limit
-    np.testing.assert_array_equal(completed[mask], SIGNALS[mask])
-    np.testing.assert_array_equal(solution[~mask], 0.0) if not exact else None
-    deviations = masked.exact_deviations.reshape(-1, mask.size)
-    assert relative_error(deviations.T @ deviations, np.where(np.outer(~mask, ~mask), covariance, 0.0)) < MASKED
-
-
-@every_mask
-def test_on_a_large_graph_completions_are_iterative(mask):
-    masked = masked_of(WithResidual.of(SIGNAL, RESIDUAL), mask, Chebyshev(n_probes="exact"))
-    assert masked.method == "iterative"
-    mean, _ = given(dense(WithResidual.of(SIGNAL, RESIDUAL), INPUTS), mask, SIGNALS)
-    completed, _ = masked.filled(SIGNALS)
-    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < ITERATIVE
-
-
-def test_other_vectors_than_the_graphs_serve_too():
-    """LocalAverage has eigenvectors of its own."""
-    kernel, mask = LocalAverage(strength=0.7), MASKS["50%"]
-    prior = graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE)
-    matrix = np.kron(oracle.rbf(INPUTS, INPUTS), oracle.local_average(WEIGHTS, 0.7)) + NOISE * np.eye(mask.size)
-    mean, _ = given(matrix, mask, SIGNALS)
-    completed = seen_under(prior, mask).filled(SIGNALS)[0]
-    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < MASKED
-
-
 # Stochastic quantities, over forty seeds
 
 
@@ -220,18 +185,6 @@ def test_a_posterior_does_not_know_what_was_computed_of_its_signals_before(by):
     assert np.array_equal(first.at(NEW).mean, again.at(NEW).mean)
     assert np.array_equal(first.at(NEW).variance(), again.at(NEW).variance())
     assert first.log_evidence() == again.log_evidence()
-
-
-@pytest.mark.parametrize("name", ["10%", "50%", "90%", "block"])
-@pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_draws_have_the_conditional_covariance(name, exact):
-    mask, n_draws = MASKS[name], 4_000
-    masked = masked_of(SIGNAL, mask, **({} if exact else ITERATIVE_ONLY))
-    draws = masked.draws(n_draws, np.random.default_rng(1))[0].reshape(n_draws, -1)
-    covariance = np.where(np.outer(~mask, ~mask), given(dense(SIGNAL, INPUTS), mask, SIGNALS)[1], 0.0)
-    spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
-    assert np.all(np.abs(draws.T @ draws / n_draws - covariance) <= STANDARD_ERRORS * spreads + EXACT)
-    assert np.all(np.abs(draws.mean(axis=0)) <= STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_draws) + EXACT)
 
 
 # Predictions from incomplete signals
@@ -296,21 +249,6 @@ def test_variances_by_draws_have_an_error():
     drawn = conditioned(prior, INPUTS, signals, most_exact=0).filled(rows)
     expected = np.sqrt(2 / 64) * np.sqrt(np.mean(drawn.variance() ** 2, axis=1))
     assert relative_error(drawn.variance_error, expected) < EXACT
-
-
-@pytest.mark.parametrize("given_signals", [{}, {"most_given": 0}], ids=["given other signals", "given other entries"])
-def test_draws_stand_for_what_is_too_much_to_write_out(given_signals):
-    """Variances by draws are within their error, and below it where a share of them is known."""
-    mask = MASKS["50%"]
-    prior = prior_of(SIGNAL)
-    _, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
-    expected = np.where(mask, 0.0, np.diag(covariance).reshape(mask.shape))
-    found = seen_under(prior, mask, most_exact=0, **ITERATIVE_ONLY, **given_signals)
-    assert found.n_draws == DRAWS
-    error = np.abs(found.variance - expected)
-    assert np.all(error <= STANDARD_ERRORS * np.sqrt(2 / found.n_draws) * expected)
-    naive = np.sum(found.deviations**2, axis=0)
-    assert np.mean(error[~mask] ** 2) < np.mean((naive - expected)[~mask] ** 2)
 
 
 # Nowcasting: signals given what was observed of them
@@ -485,13 +423,6 @@ def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws():
     expected = given(np.kron(np.eye(N_SIGNALS), node), mask, SIGNALS)[1]
     assert found.n_draws == DRAWS
     assert relative_error(found.variance, np.where(mask, 0.0, np.diag(expected).reshape(mask.shape))) < MASKED
-
-
-def test_what_is_given_where_nothing_was_observed_does_not_count():
-    mask = MASKS["50%"]
-    masked, other = masked_of(SIGNAL, mask, **ITERATIVE_ONLY), np.where(mask, SIGNALS, 1e3)
-    np.testing.assert_array_equal(masked.solve(other), masked.solve(SIGNALS))
-    np.testing.assert_array_equal(masked.filled(other)[0], masked.filled(SIGNALS)[0])
 
 
 def test_inverses_of_matrices_of_either_sign():
