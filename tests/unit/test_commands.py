@@ -102,7 +102,7 @@ def saved(tmp_path_factory):
 @pytest.fixture(scope="module")
 def saved_holes(tmp_path_factory):
     fit = [*POINTS, "--kernel", "polynomial:1", "--inputs", "time"]
-    return what_is_saved(tmp_path_factory, *fit, "--signals", "files/holes.csv")
+    return what_is_saved(tmp_path_factory, *fit, "--signals", "files/missing.csv")
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +285,7 @@ def watched(monkeypatch, *names):
 def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arguments):
     Path("model.sgp").write_bytes(saved_holes)
     drawn = watched(monkeypatch, "plot_filled", "plot_signal", "plot_filter")
-    table = ["--signals", "files/holes.csv"] if arguments else []
+    table = ["--signals", "files/missing.csv"] if arguments else []
     for suffix in (".png", ".html"):
         drawn.clear()
         answered("plot", "model.sgp", *arguments, *table, "--title", "Incomes & more", "--out", f"picture{suffix}")
@@ -491,7 +491,7 @@ def test_signals_must_be_left_to_learn_from(folder):
 
 
 def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
-    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/holes.csv", "--inputs", "time"]
+    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/missing.csv", "--inputs", "time"]
     answer = json.loads(answered(*arguments, "--kernels", "diffusion", "--json"))
     ours, neighbours, imputer = answer["fillings"]
     assert [neighbours["kernel"], imputer["kernel"]] == ["neighbours on the graph", "iterative imputer"]
@@ -1144,7 +1144,7 @@ def test_mistakes_in_arguments_have_status_2(folder, monkeypatch, arguments, mes
         ([*LAGGED, "--graph", "files/incomes.csv"], "files/incomes.csv must have the columns source, target"),
         (["score", "files/edges.csv", "--signals", "files/later.csv"], "files/edges.csv"),
         (
-            [*FIT, "--signals", "files/holes.csv", "--inputs", "lag:1", "--out", "x.sgp"],
+            [*FIT, "--signals", "files/missing.csv", "--inputs", "lag:1", "--out", "x.sgp"],
             "an empty cell in the row of 19",
         ),
         ([*FIT, "--signals", "bad.csv", "--out", "x.sgp"], "got 'x' in row 3, column 'Ohio'"),

@@ -878,7 +878,7 @@ def test_other_nodes_need_not_be_filled_in(imputed, ax):
     ("change", "message"),
     [
         ({"node": 3}, "node must be an integer of at least 0 and at most 2; got 3"),
-        ({"node": "Oslo"}, "node must be a position where the nodes have no names; got 'Oslo'. Pass names="),
+        ({"node": "Oslo"}, "node must be a position if the nodes have no names; got 'Oslo'. Pass names="),
         (
             {"node": "Bergn", "names": STATIONS},
             r"node must be one of the names; got 'Bergn'. The first of them are \['Oslo', 'Bergen', 'Bodø'\]",
@@ -890,7 +890,7 @@ def test_other_nodes_need_not_be_filled_in(imputed, ax):
         ({"completed": np.ones((3, 6))}, "completed must have shape .* with n_signals = 6 and n_nodes = 3; got"),
         (
             {"completed": np.full((6, 3), np.nan)},
-            "completed must have a value wherever observed has none; got NaN in row 1 of column 1",
+            "completed must have a value at every missing value of observed; got NaN in row 1 of column 1",
         ),
         ({"std": np.full((6, 3), -2.0)}, "std must be at least 0; got -2.0. Pass what impute returns second"),
         ({"level": 90}, "level must lie between 0 and 1; got 90"),

@@ -36,7 +36,7 @@ def closed():
 def test_a_fan_has_the_forecast_the_past_and_what_came(model):
     ax = plot_forecast(model, "b", 5, past=TABLE[:80], later=TABLE[80:])
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["90% interval", "50% interval", "forecast", "observed", "what came"]
+    assert texts == ["90% interval", "50% interval", "forecast", "observed", "later"]
     mean, std = model.predict(5, return_std=True)
     forecast, observed, came = ax.lines
     np.testing.assert_allclose(forecast.get_ydata(), mean["b"])

@@ -78,7 +78,7 @@ def _options(
 
 @contextmanager
 def answering(debug: bool) -> Iterator[None]:
-    """Print errors as one line with status 1, and warnings as notes; errors in what was typed have status 2."""
+    """Print errors as one line with status 1, and warnings as notes; invalid options have status 2."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")

@@ -229,9 +229,9 @@ class ImputeCommand(TableCommand, ObservationOptions):
     The table has the separators, decimal commas and dates of the file of the signals.
 
     Example (the files are those of `spectralgp example`):
-      spectralgp fit --graph files/edges.csv --signals files/holes.csv \
-        --inputs time --out holes.sgp
-      spectralgp impute holes.sgp --signals files/holes.csv \
+      spectralgp fit --graph files/edges.csv --signals files/missing.csv \
+        --inputs time --out missing.sgp
+      spectralgp impute missing.sgp --signals files/missing.csv \
         --level 0.9 --out filled.csv
     """
 
@@ -315,7 +315,7 @@ class ForecastCommand(Command):
 
 @command("forecasting", "Condition a model on new rows, without refitting it.")
 class UpdateCommand(TableCommand, ObservationOptions):
-    r"""Condition a model on new rows, with its hyperparameters as they are.
+    r"""Condition a model on new rows, with unchanged hyperparameters.
 
     Forecasts of a series then start after the last new row; rows up to its former last one are left out. With time or
     lag:1 as inputs, training rows of a model of signals are left out.
@@ -346,11 +346,11 @@ class PlotCommand(TableCommand):
 
     Example (the files are those of `spectralgp example`):
       spectralgp fit --points files/states.csv --neighbors 5 \
-        --signals files/holes.csv --inputs time --out holes.sgp
-      spectralgp plot holes.sgp --map --row 1975 \
-        --signals files/holes.csv --out map.html
-      spectralgp plot holes.sgp --node Maine --node Texas \
-        --signals files/holes.csv --out nodes.png
+        --signals files/missing.csv --inputs time --out missing.sgp
+      spectralgp plot missing.sgp --map --row 1975 \
+        --signals files/missing.csv --out map.html
+      spectralgp plot missing.sgp --node Maine --node Texas \
+        --signals files/missing.csv --out nodes.png
     """
 
     model: ModelFile
@@ -416,7 +416,7 @@ class ExampleCommand(Command):
     """Write files to try the other commands with: incomes of 48 US states, in per cent above the typical state.
 
     edges.csv (borders), states.csv (coordinates), incomes.csv (1960 to 1989), later.csv (1989 to 2009, to predict) and
-    holes.csv (1960 to 2009, a tenth of the cells empty).
+    missing.csv (1960 to 2009, a tenth of the cells empty).
 
     Example:
       spectralgp example --out files

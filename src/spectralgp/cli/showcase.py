@@ -282,7 +282,7 @@ def example(asked: ExampleCommand) -> None:
         "states.csv": places,
         "incomes.csv": incomes.loc[FIRST:LAST].reset_index(),
         "later.csv": incomes.loc[LAST:].reset_index(),
-        "holes.csv": recent.mask(missing).reset_index(),
+        "missing.csv": recent.mask(missing).reset_index(),
     }
     asked.out.mkdir(parents=True, exist_ok=True)
     files = {asked.out / name: table for name, table in tables.items()}

@@ -414,7 +414,7 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
 
 
 def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
-    """Kernels to learn or, where everything is left open, the models to choose from."""
+    """Return the kernels to learn or, if they are left open, the models to choose from."""
     setting, stacking, further = setting_of(estimator, training, solver), training.stacking, tuple[Setting, ...]()
     is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
     choices = Choices(setting, training.graph_kernels, stacking, is_open)
@@ -422,13 +422,13 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
         return choices
     if training.order is not None:
         further = settings_of_changes(estimator, training, training.order, solver)
-    else:  # logarithms predict no more than twice what was seen, and time goes on
+    else:  # logarithms predict at most twice the largest value: not for series that grow
         further = on_logarithms(estimator, training, setting, solver)
     return replace(choices, order=training.order, further=further)
 
 
 def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Choices:
-    """One kernel of latent signals: values as they are, an intercept for a centre, no scales."""
+    """One kernel of latent signals: raw values, an intercept for a centre, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"

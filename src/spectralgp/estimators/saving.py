@@ -115,7 +115,7 @@ def _classifier_parts(model: Any) -> dict[str, Any]:
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """Parameters of an estimator; for the graph, which is saved beside them, whether there is one."""
+    """Parameters of an estimator; the graph, saved elsewhere, is replaced by whether there is one."""
     return model.get_params(deep=False) | {"graph": model.graph is not None, "verbose": int(model.verbose)}
 
 

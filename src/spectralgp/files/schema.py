@@ -65,7 +65,7 @@ def check(noun: type) -> Callable[[Callable[[Any], None]], None]:
 
 
 def ensure(condition: Any, name: str, expected: str, found: object) -> None:
-    """Raise a ValueError with a name, what it must be and what was found, unless a condition holds."""
+    """Raise a ValueError with a name, its expected and its actual value, unless a condition holds."""
     if not condition:
         raise ValueError(f"{name} must be {expected}; got {found}")
 

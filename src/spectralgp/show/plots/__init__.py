@@ -1,7 +1,7 @@
-"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills holes, predictions, forecasts.
+"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, imputed values, predictions, forecasts.
 
-`plot_calibration` tells whether uncertainties are right. Every function draws on `ax`, the axes it is given, or makes a
-figure of its own, and returns the axes. A legend above the axes leaves a title room by ``ax.set_title(..., pad=26)``.
+`plot_calibration` shows whether uncertainties are right. Every function draws on given axes, `ax`, or on those of a new
+figure, and returns the axes. A legend above the axes leaves a title room by ``ax.set_title(..., pad=26)``.
 `COLOURS` and `LINE_STYLES` are those that the curves take, in order.
 """
 

@@ -31,7 +31,7 @@ ROUNDING_ERROR = 1e-14  # of the largest coefficient
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """A filter, ready to draw: over `grid`, with the graph's eigenvalues where they are known."""
+    """Values of a filter over `grid`, with the graph's eigenvalues if they are known."""
 
     label: str
     laplacian: str
@@ -55,12 +55,12 @@ def plot_filter(
 ) -> Axes:
     """Draw one or more filters over the range of the eigenvalues.
 
-    Filters of different Laplacians are drawn against eigenvalues relative to the largest of each, and the axis says so.
+    Filters of different Laplacians are drawn against eigenvalues relative to the largest of each.
 
     Parameters
     ----------
     fits : graph kernel, fitted GraphGPRegressor, or a list or dict of those
-        What to draw; the keys of a dict are labels for the legend, as are `labels`, one per filter.
+        Filters to draw; the keys of a dict are labels for the legend, as are `labels`, one per filter.
     eigenvalues : array-like of shape (n_eigenvalues,), optional
         Eigenvalues of the graph. A fitted regressor knows them; a kernel alone is drawn over the whole range of its
         Laplacian (up to 1 if scaled, 2 if normalised), and needs them otherwise.
@@ -69,11 +69,11 @@ def plot_filter(
     show_eigenvalues : bool, default=True
         Mark the eigenvalues by ticks along the bottom.
     show_std : bool, default=False
-        Shade one standard deviation of each filter that a regressor learnt to either side, over draws of the
-        hyperparameters and over stacked models. A filter that is nowhere negative is not shaded below zero.
+        Shade one standard deviation of each learnt filter to either side, over draws of the hyperparameters and stacked
+        models. A filter that is nowhere negative is not shaded below zero.
     which : {"signal", "residual", "carry"}, or a sequence of those, default="signal"
-        Filters of fitted regressors to draw: ``g`` of what inputs explain, ``h`` of what neighbours share beside it,
-        ``b`` through which inputs carry over, which has no units. A kernel has a signal's only.
+        Filters of fitted regressors to draw: ``g`` of the signals explained by inputs, ``h`` of the shared residual, or
+        the carry-over filter ``b``, which has no units. A kernel has a signal filter only.
 
     Examples
     --------
@@ -146,8 +146,7 @@ def plot_fourier(
     absolute : bool, default=True
         Draw magnitudes; signed coefficients otherwise. Signs of eigenvectors are arbitrary.
     log : bool, default=False
-        Draw magnitudes on a logarithmic axis, where a few large ones would hide the rest. The axis ends at 1e-14 of the
-        largest, below which there are rounding errors only.
+        Draw magnitudes on a logarithmic axis, from 1e-14 of the largest: smaller ones are rounding errors.
 
     Examples
     --------
@@ -203,7 +202,7 @@ def plot_fourier(
 
 
 def _named(fits: Any, labels: Sequence[str] | None) -> list[tuple[str, Any]]:
-    """Pairs of label and fit, whatever form they came in."""
+    """Pairs of label and fit, given in any form."""
     if isinstance(fits, Mapping):
         found, names = list(fits.values()), [str(key) for key in fits]
     else:
@@ -238,13 +237,13 @@ def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool, whic
         upper = float(np.max(eigenvalues)) or 1.0
     grid = np.linspace(0, upper, N_GRID_POINTS)
     response, std = evaluate(grid, return_std=True) if with_std and not is_kernel else (evaluate(grid), None)
-    # what lies between the eigenvalues never enters the model: a pole there must not set the scale
+    # values between the eigenvalues do not enter the model: a pole there must not set the scale
     peak = float(np.max(evaluate(eigenvalues) if eigenvalues is not None else response))
     return _Curve(label, laplacian_in_words(of.laplacian, of.scaled), eigenvalues, grid, response, std, peak)
 
 
 def _check_kernel(label: str, kernel: GraphKernel, eigenvalues: Array | None, which: Which) -> None:
-    """Refuse a kernel of which no such filter can be drawn."""
+    """Refuse a kernel without the filter to draw."""
     if which != "signal":
         raise ValueError(
             f"which must be 'signal' for a graph kernel, which has no other filter; got {which!r}. "

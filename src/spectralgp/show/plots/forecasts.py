@@ -38,20 +38,20 @@ def plot_forecast(
     levels: Sequence[float] = LEVELS,
     ylabel: str | None = None,
 ) -> Axes:
-    """Draw the forecast of one node as a fan of intervals, after what was observed there.
+    """Draw the forecast of one node as a fan of intervals, after the observed values.
 
     Parameters
     ----------
     model : GraphGPForecaster
         Fitted.
     node : int or name
-        Which node: the position of its column, or its name. An integer is always a position.
+        Position of its column, or its name; an integer is always a position.
     horizon, X
         Those of `GraphGPForecaster.predict`.
     past : table or array of shape (n_steps, n_nodes), optional
-        Rows that the model has seen, of which the last ones are drawn; a table's index must hold times.
+        Rows of the fit, of which the last ones are drawn; a table's index must hold times.
     later : table or array of shape (n_steps, n_nodes), optional
-        What came, drawn over the fan.
+        Later rows, drawn over the fan.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def plot_forecast(
         name = style.interval_label(level)
         ax.fill_between(along.places, mean - half, mean + half, color=shade, linewidth=width, label=name)
     ax.plot(along.places, mean, color="0.25", marker=mark, markersize=9, label="forecast")
-    for rows, colour, label in ((past, BLUE, "observed"), (later, ORANGE, "what came")):
+    for rows, colour, label in ((past, BLUE, "observed"), (later, ORANGE, "later")):
         if rows is None:
             continue
         table = as_table(rows, "past" if rows is past else "later", names=model.node_names_)
@@ -120,7 +120,7 @@ def plot_forecast_map(model: Any, step: int = 1, *, which: Literal["mean", "std"
 def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes | None = None) -> Axes:
     """Draw learnt time scales, one over the rate, or powers of the components by frequency of the graph, with bands.
 
-    Bands are of two standard deviations of what was learnt, up to a factor of a thousand.
+    Bands are two standard deviations wide to either side, up to a factor of a thousand.
     """
     as_option(which, "which", ("rate", "power"))
     curves = learnt_curves(model, which)
@@ -152,7 +152,7 @@ def plot_backtest(
     as_option(what, "what", ("rmse", "crps", "coverage"))
     ax = style.as_axes(ax)
     if what == "coverage":
-        ax.axhspan(*GOOD_COVERAGE, color="0.9", linewidth=0, label="as wide as it should be")
+        ax.axhspan(*GOOD_COVERAGE, color="0.9", linewidth=0, label="calibrated")
         ax.axhline(0.9, color="0.5", linewidth=0.8)
         ax.plot(backtest.horizons, backtest.coverage, "o-", color=BLUE, label="model")
         lowest = min(0.7, float(np.nanmin(backtest.coverage)) - 0.05)

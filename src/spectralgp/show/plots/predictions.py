@@ -1,4 +1,4 @@
-"""Pictures of predictions: beside what was observed, where they fill holes, and whether their uncertainty is right."""
+"""Pictures of predictions with observed values, of imputed values, and of calibration."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def plot_prediction(
     xlabel: str | None = None,
     ylabel: str | None = None,
 ) -> Axes:
-    """Draw predictions with intervals, and what was observed, for the nodes of one signal or one node over time.
+    """Draw predictions with intervals, and observed values, for the nodes of one signal or one node over time.
 
     Observations outside their interval are marked by another colour and shape. The legend stands above the axes.
 
     Parameters
     ----------
     observed, mean, std : array-like of shape (n_values,)
-        What was observed, what was predicted for it, and the standard deviation of that, noise included
-        (``predict(..., include_noise=True)``). Intervals have probability `level`.
+        Observed values, predictions, and their standard deviations, noise included (``predict(...,
+        include_noise=True)``). Intervals have probability `level`.
     names : sequence of str, optional
-        Of the nodes, written along the bottom: as many as fit.
+        Names of the nodes, written along the bottom if there is room.
     positions : array-like of shape (n_values,), optional
-        Where the values stand on the horizontal axis: numbers such as years, or dates (NumPy's, pandas' or Python's,
-        shown in their own time zone). Draws a line with a band, unsorted.
+        Positions along the horizontal axis: numbers such as years, or dates (NumPy's, pandas' or Python's, shown in
+        their own time zone). Predictions are then a line with a band, unsorted.
     sort : bool, default=True
         Order nodes by their prediction.
     xlabel, ylabel : str, optional
-        What the axes show; "" for nothing. If not given: the name of `positions` and of `observed`, where they are
-        pandas objects with one, else "node", "date" or "position", and "value".
+        Labels of the axes; "" for none. By default the names of `positions` and `observed`, if they are pandas objects
+        with one, or else "node", "date" or "position", and "value".
 
     Examples
     --------
@@ -62,7 +62,7 @@ def plot_prediction(
     """
     values = as_real_array(observed, "observed", ("n_values",))
     if values.size == 0:
-        raise ValueError("observed must hold at least one value; got none. Pass what was observed.")
+        raise ValueError("observed must hold at least one value; got none. Pass observed values.")
     size = {"n_values": values.size}
     centres = as_real_array(mean, "mean", ("n_values",), sizes=size)
     half_widths = interval_half_width(as_real_array(std, "std", ("n_values",), sizes=size), level)
@@ -116,27 +116,26 @@ def plot_filled(
     xlabel: str | None = None,
     ylabel: str | None = None,
 ) -> Axes:
-    """Draw one node over the signals: what was observed there, and what fills the holes, with intervals.
+    """Draw one node over the signals: observed values, and imputed ones with intervals.
 
-    The line through what was observed is broken at each hole. The legend stands above the axes.
+    The line through observed values is broken at missing ones. The legend stands above the axes.
 
     Parameters
     ----------
     observed : array-like or DataFrame of shape (n_signals, n_nodes)
-        What was observed; NaN (or masked) where nothing was.
+        Observed values; NaN or masked for missing ones.
     completed, std : array-like or DataFrame of shape (n_signals, n_nodes)
-        What ``model.impute(X, observed)`` returns: the signals without holes, and the standard deviation, noise
-        included, of what fills them. They are read only where nothing was observed. Columns of tables are matched by
-        name.
+        Both results of ``model.impute(X, observed)``: complete signals, and standard deviations of imputed values,
+        noise included. Only those of missing values are used. Columns of tables are matched by name.
     node : int or name
-        Which node: the position of its column, or its name. An integer is always a position.
+        Position of its column, or its name; an integer is always a position.
     names : sequence of hashables of length n_nodes, optional
-        Of the nodes, in the order of the columns, such as ``graph.names``; those of a DataFrame if not given.
+        Names of the nodes in the order of the columns, such as ``graph.names``; by default those of a DataFrame.
     positions : array-like of shape (n_signals,), optional
-        Where the signals stand on the horizontal axis, as in `plot_prediction`. If not given, the index of a DataFrame,
-        written along the bottom if it holds neither numbers nor dates, else the numbers of the rows.
+        Positions along the horizontal axis, as in `plot_prediction`. By default the index of a DataFrame, written along
+        the bottom if it holds neither numbers nor dates, or else the numbers of the rows.
     level, xlabel, ylabel
-        As in `plot_prediction`; the vertical axis shows the name or number of the node if not told otherwise.
+        As in `plot_prediction`; by default the vertical axis shows the name or number of the node.
 
     Examples
     --------
@@ -153,7 +152,7 @@ def plot_filled(
     values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
     n_signals, n_nodes = values.shape
     if values.size == 0:
-        raise ValueError(f"observed must hold at least one value; got shape {values.shape}. Pass what was observed.")
+        raise ValueError(f"observed must hold at least one value; got shape {values.shape}. Pass observed values.")
     known = frame_names(observed) if names is None else tuple(names)
     if known is not None and len(known) != n_nodes:
         raise ValueError(
@@ -161,25 +160,27 @@ def plot_filled(
         )
     column, title = node_of(node, known, n_nodes)
     series = values[:, column]
-    hole = np.isnan(series)
-    centres = _at_holes(completed, "completed", observed, column, hole)
-    spreads = _at_holes(std, "std", observed, column, hole)
+    missing = np.isnan(series)
+    centres = _imputed_column(completed, "completed", observed, column, missing)
+    spreads = _imputed_column(std, "std", observed, column, missing)
     if (spreads < 0).any():
         raise ValueError(f"std must be at least 0; got {spreads.min()}. Pass what impute returns second.")
     half_widths = interval_half_width(spreads, level)
     along = _along(observed, positions, n_signals)
     places = np.arange(float(n_signals)) if along is None else along.places
     ax = style.as_axes(ax)
-    # marks small enough to leave each other room, and holes in the line to be seen
+    # marks small enough to leave each other room, and breaks of the line visible
     marks: dict[str, Any] = {"markersize": style.mark_size(ax, 6 * n_signals), "markeredgewidth": 0}
-    if not hole.all():
+    if not missing.all():
         order = np.argsort(places, kind="stable")
         ax.plot(places[order], series[order], "o-", color=BLUE, linewidth=0.8, label="observed", **marks)
-    if hole.any():
-        ax.plot(places[hole], centres, style.FILLED_MARKER, color=ORANGE, label="imputed", **marks)
+    if missing.any():
+        ax.plot(places[missing], centres, style.FILLED_MARKER, color=ORANGE, label="imputed", **marks)
         low, high = centres - half_widths, centres + half_widths
         width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
-        ax.vlines(places[hole], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level))
+        ax.vlines(
+            places[missing], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level)
+        )
     ax.margins(x=0.02)
     style.legend_above(ax)
     if along is not None:
@@ -193,13 +194,13 @@ def plot_filled(
 
 
 def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> tuple[int, str]:
-    """Position of a node, given by that or its name, and what to call it; integers are positions, as in a `Graph`."""
+    """Position and name of a node, given by either; integers are positions, as in a `Graph`."""
     if isinstance(node, Integral) and not isinstance(node, bool):
         place = as_integer(node, "node", 0, n_nodes - 1)
         return place, f"node {place}" if names is None else str(names[place])
     if names is None:
         raise ValueError(
-            f"node must be a position where the nodes have no names; got {node!r}. Pass names=, such as graph.names."
+            f"node must be a position if the nodes have no names; got {node!r}. Pass names=, such as graph.names."
         )
     if node not in names:
         raise ValueError(
@@ -209,8 +210,8 @@ def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> tuple[int
     return names.index(node), str(node)
 
 
-def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> Array:
-    """Values of one column where nothing was observed, the column matched by name where both tables have names."""
+def _imputed_column(table: Any, name: str, observed: Any, column: int, missing: Any) -> Array:
+    """Values of a column at missing values; it is matched by name if both tables have names."""
     wanted = frame_names(observed)
     table = as_table(table, name, names=wanted)
     sizes = dict(zip(("n_signals", "n_nodes"), np.shape(observed), strict=True))
@@ -229,18 +230,18 @@ def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> A
             f"{name} must have the rows of observed; got other row labels, or another order. "
             f"Pass {name}.loc[observed.index]."
         )
-    filling: Array = values[hole, column]
-    if np.isnan(filling).any():
-        row = int(np.flatnonzero(hole)[np.isnan(filling)][0])
+    imputed: Array = values[missing, column]
+    if np.isnan(imputed).any():
+        row = int(np.flatnonzero(missing)[np.isnan(imputed)][0])
         raise ValueError(
-            f"{name} must have a value wherever observed has none; got NaN in row {row} of column {column}. "
+            f"{name} must have a value at every missing value of observed; got NaN in row {row} of column {column}. "
             "Pass what impute returns."
         )
-    return filling
+    return imputed
 
 
 def _along(observed: Any, positions: Any, n_signals: int) -> style.Positions | None:
-    """Where the signals stand: as told, by the index of a table, else by number; None if the index is only names."""
+    """Positions of the signals: as given, by the index of a table, or by number; None for an index of names."""
     if positions is not None:
         return style.read_positions(positions, n_signals)
     index = frame_index(observed)
@@ -253,12 +254,12 @@ def _along(observed: Any, positions: Any, n_signals: int) -> style.Positions | N
 def plot_calibration(
     observed: ArrayLike, mean: ArrayLike, std: ArrayLike, *, axes: Sequence[Axes] | None = None, n_bins: int = 10
 ) -> tuple[Axes, Axes]:
-    """Draw whether predicted uncertainties are right: a histogram of `scores.pit`, and `scores.coverage` by level.
+    """Draw the calibration of predictions: a histogram of `scores.pit`, and `scores.coverage` by level.
 
     The histogram is flat, and the coverage on the diagonal, if the predictions are calibrated. A hump, and a coverage
-    above the diagonal, belong to intervals that are too wide; a U, and a coverage below, to intervals that are too
-    narrow; a slope is a bias. The grey bands hold 90% of calibrated predictions whose values are independent. Values of
-    neighbouring nodes are not, so that theirs stray further.
+    above the diagonal, mean that intervals are too wide; a U, and a coverage below, that they are too narrow; a slope
+    is a bias. Grey bands hold 90% of calibrated predictions of independent values; values of neighbouring nodes are
+    correlated and vary more.
 
     `observed`, `mean` and `std` are as `scores.pit` takes them, with the same errors; NaN in `observed` is left out.
     The histogram, of `n_bins` bars, and the coverage are drawn on the pair `axes`, or in a new figure.

@@ -43,32 +43,32 @@ def plot_signal(
 ) -> Axes:
     """Draw a signal on the graph: nodes at their coordinates coloured by value, edges grey and as wide as their weight.
 
-    Edges that would cover the picture are drawn fainter. Of very many only the heaviest are drawn, 20,000 at most, and
-    a legend says how many of all.
+    Edges that would cover the picture are drawn fainter. At most the 20,000 heaviest are drawn, and a legend then has
+    their number.
 
     Parameters
     ----------
     graph : Graph
         With two-dimensional coordinates.
     signal : array-like of shape (n_nodes,)
-        One value per node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains. A
-        pandas Series is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
+        One value per node; NaN or masked values are missing and drawn as hollow nodes, with a legend. A pandas Series
+        is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
     filled : array-like of shape (n_nodes,), optional
-        Values for nodes without one in `signal`, for example a row of what ``model.impute`` returns, read only there.
-        Such nodes are squares with a wide border, on the same colour scale.
+        Values of nodes that are missing in `signal`, such as a row of the result of ``model.impute``. These nodes are
+        squares with a wide border, on the same colour scale.
     cmap, vmin, vmax : str and floats, optional
-        Colour map, and the ends of its scale; those of all values that are drawn by default.
+        Colour map, and the ends of its scale; by default those of all values drawn.
     symmetric : bool, default=False
         Centre the colour scale at zero, for signed values: red above zero, blue below.
     colorbar : bool, "right" or "bottom", default=True
-        Draw the colour scale beside the axes (True or "right") or below; `colorbar_label` says what it shows.
+        Draw the colour scale beside the axes (True or "right") or below, with `colorbar_label`.
     labels : sequence of str of length n_nodes, optional
-        Short texts to write on the nodes; `missing_label` is what the legend calls nodes without a value.
+        Short texts to write on the nodes; `missing_label` is the name of nodes without a value in the legend.
     node_size : float, optional
-        Area of a node in points squared; 60 if not given, and less on graphs of more than 200 nodes.
+        Area of a node in points squared; by default 60, and less on graphs of more than 200 nodes.
     aspect : float or "equal", default="equal"
-        How much longer one unit upwards is drawn than one unit sideways. For longitudes and latitudes pass
-        ``1 / cos(latitude)``, about 1.28 for the United States.
+        Aspect ratio, height to width; ``1 / cos(latitude)`` for longitudes and latitudes, about 1.28 for the United
+        States.
 
     Examples
     --------
@@ -113,11 +113,7 @@ def plot_signal(
         shrink = min(1.0, np.sqrt(60.0 / size))
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), markerscale=shrink, **look)
     if labels is not None:
-        colours = np.where(known[:, None], nodes.to_rgba(values), 1.0)
-        is_light = colours[:, :3] @ np.array([0.299, 0.587, 0.114]) > 0.5
-        for (x, y), label, light in zip(coordinates, labels, is_light, strict=True):
-            text: dict[str, Any] = {"fontsize": 0.42 * np.sqrt(size), "color": "black" if light else "white"}
-            ax.text(x, y, label, ha="center", va="center", zorder=3, **text)
+        _write_labels(ax, coordinates, labels, np.where(known[:, None], nodes.to_rgba(values), 1.0), size)
     ax.set_aspect(aspect)
     ax.set_axis_off()
     if colorbar:
@@ -147,13 +143,13 @@ def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
 def _draw_nodes(
     ax: Axes, places: Array, values: Array, observed: Any, size: float, scale: dict[str, Any], missing_label: str
 ) -> PathCollection:
-    """Draw nodes that were observed, that were imputed, and that have no value; give the first."""
+    """Draw observed, imputed and missing nodes; return the marks of the observed ones."""
     border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
     across, up = places.T
     empty = np.isnan(values)
     filled = ~observed & ~empty
     thin: dict[str, Any] = {"edgecolors": "0.25", "linewidths": border, "s": size, "zorder": 2}
-    # by its wide border an empty node differs from one whose value is drawn pale
+    # a wide border tells an empty node from one with a pale colour
     wide = thin | {"edgecolors": "black", "linewidths": 2.5 * border}
     nodes = ax.scatter(across[observed], up[observed], c=values[observed], **thin, **scale)
     if filled.any():
@@ -166,8 +162,16 @@ def _draw_nodes(
     return nodes
 
 
+def _write_labels(ax: Axes, places: Array, labels: Sequence[str], colours: Array, size: float) -> None:
+    """Write labels on nodes of these colours, black on light ones and white on dark ones."""
+    is_light = colours[:, :3] @ np.array([0.299, 0.587, 0.114]) > 0.5
+    for (x, y), label, light in zip(places, labels, is_light, strict=True):
+        text: dict[str, Any] = {"fontsize": 0.42 * np.sqrt(size), "color": "black" if light else "white"}
+        ax.text(x, y, label, ha="center", va="center", zorder=3, **text)
+
+
 def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> int:
-    """Draw edges as wide as their weight, the heaviest on top, fainter or fewer if they cover much; give how many."""
+    """Draw edges as wide as their weights, fainter or fewer if they cover much; return their number."""
     from matplotlib.collections import LineCollection
 
     starts, ends, weights = heaviest_edges(graph.weights, MAX_EDGES)

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, legends, and what stands on the horizontal axis."""
+"""Style of all pictures: colours, axes, legends, and positions along the horizontal axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # no common divisor with the number of colours, so that a colour comes back with another style
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
-FILLED_MARKER = "s"  # of what was imputed, where circles were observed
+FILLED_MARKER = "s"  # of imputed values; circles are observed ones
 SMALLEST_FONT, LINE_HEIGHT = 5.0, 1.15  # in points, and in sizes of the font
 
 
@@ -28,7 +28,7 @@ def curve_look(place: int) -> dict[str, Any]:
 
 
 def as_axes(ax: Axes | None) -> Axes:
-    """The axes given, or those of a new figure."""
+    """Given axes, or those of a new figure."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -37,25 +37,25 @@ def as_axes(ax: Axes | None) -> Axes:
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, of which an inch has 72; a layout may still change them."""
+    """Width and height of the axes in points (1/72 inch); a layout may still change them."""
     box = ax.get_window_extent()
     return float(box.width * 72 / ax.figure.dpi), float(box.height * 72 / ax.figure.dpi)
 
 
 def mark_size(ax: Axes, n_values: int) -> float:
-    """Size in points of the marks of values side by side: many in little room are small."""
+    """Size in points of the marks of values side by side, small if there are many."""
     return float(np.clip(10 * size_in_points(ax)[0] / n_values, 1.5, 4.0))
 
 
 def legend(ax: Axes) -> None:
-    """Legend where matplotlib finds room inside, or beside the axes if it is long."""
+    """Add a legend inside the axes, or beside them if it is long."""
     is_long = len(ax.get_legend_handles_labels()[0]) > 4
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if is_long else {}
     ax.legend(frameon=False, fontsize="small", handlelength=3, **beside)
 
 
 def legend_above(ax: Axes) -> None:
-    """Legend in one line above the axes, where it hides no values."""
+    """Add a legend in one line above the axes."""
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize="small")
 
 
@@ -66,7 +66,7 @@ def interval_label(level: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Places on the axis and what it shows; dates as matplotlib counts them, in days since 1970 in UTC."""
+    """Positions along an axis, and its label; dates are in days since 1970 in UTC, as in matplotlib."""
 
     places: Array
     label: str
@@ -74,7 +74,7 @@ class Positions:
     zone: tzinfo | None
 
     def use(self, ax: Axes) -> None:
-        """Ticks that suit: at years, months, days or hours; at whole numbers, such as years, if all places are."""
+        """Set ticks at years, months, days or hours; of numbers, at whole ones if all are whole."""
         if not self.are_dates:
             use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
             return
@@ -86,7 +86,7 @@ class Positions:
 
 
 def read_positions(positions: Any, n_values: int, otherwise: str = "position") -> Positions:
-    """Positions from outside, numbers or dates; numbers without a name of their own are called `otherwise`."""
+    """Read positions, numbers or dates; `otherwise` is the label of numbers without a name."""
     dates = _as_dates(positions)
     numbers, zone = (positions, None) if dates is None else dates
     places = as_real_array(numbers, "positions", ("n_values",), sizes={"n_values": n_values})
@@ -95,7 +95,7 @@ def read_positions(positions: Any, n_values: int, otherwise: str = "position") -
 
 
 def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
-    """Dates in days, and the time zone to show them in, if any; None if the positions are not dates."""
+    """Dates in days, with the time zone to show them in, if any; None for numbers."""
     try:
         array = np.asarray(positions)
     except ValueError:  # rows of unequal length, which the door refuses in its own words
@@ -124,14 +124,14 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
 
 
 def use_whole_numbers(ax: Axes, whole: bool = True) -> None:
-    """Ticks at whole numbers only, or wherever they suit."""
+    """Set ticks at whole numbers only, or at any."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=whole))
 
 
 def write_names(ax: Axes, places: Array, names: list[str]) -> str:
-    """Names along the bottom, smaller or fewer where they would touch; says so if some are left out."""
+    """Write names along the bottom, smaller or fewer if they would touch; return a note if some are left out."""
     from matplotlib.font_manager import FontProperties
 
     upright = len(names) <= 12 and max(map(len, names)) <= 4

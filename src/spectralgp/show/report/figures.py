@@ -149,7 +149,7 @@ def _smoothest(weights: csr_array) -> Array:
 
 
 def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
-    """Evenly spaced signals, as many as the map has room for."""
+    """Evenly spaced signals, up to the capacity of the map."""
     n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
