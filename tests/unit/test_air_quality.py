@@ -22,11 +22,6 @@ def test_what_is_there_and_what_is_missing(data):
     assert np.nanmin(data.concentrations) == 1.125
 
 
-@pytest.mark.parametrize(("station", "expected"), [("DEBB053", 23.25), ("DEBE032", 40.208), ("DEUB003", 3.0)])
-def test_new_year_s_day(data, station, expected):
-    assert data.concentrations[0, data.graph.names.index(station)] == expected
-
-
 def test_stations_stand_in_germany_and_are_joined_to_their_nearest(data):
     longitudes, latitudes = data.graph.coordinates.T
     assert 5.8 < longitudes.min() < longitudes.max() < 15.1
@@ -38,9 +33,3 @@ def test_stations_stand_in_germany_and_are_joined_to_their_nearest(data):
     nearest = np.argsort(chord, axis=1)[:, 1:6]
     weights = data.graph.weights.toarray()
     assert all(weights[station, nearest[station]].all() for station in range(50))
-
-
-def test_the_arrays_are_read_only(data):
-    for array in (data.dates, data.concentrations):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = array[1]

@@ -84,18 +84,17 @@ def ridge(inputs, signals, new_inputs, penalty):
     return signals.mean(axis=0) + (new_inputs - middle) @ slopes
 
 
-def test_ridge_regression_learns_each_node_from_the_signals_it_was_observed_in(data, monkeypatch):
+def test_ridge_regression_learns_each_node_from_the_signals_it_was_observed_in(data):
     inputs, signals = data
-    monkeypatch.setattr(baselines, "PENALTIES", np.array([2.0]))
     holed, new = signals.copy(), np.random.default_rng(1).standard_normal((5, 3))
     holed[:6, 1], holed[3:, 2] = NAN, NAN  # of the third node there are three values: it has its mean
     found = RidgeRegression().forecast(inputs, holed, new)
     known = inputs[6:]
-    expected = ridge(standardised(known, known), signals[6:, 1], standardised(new, known), 2.0)
+    expected = RidgeCV(baselines.PENALTIES).fit(standardised(known, known), signals[6:, 1])
+    expected = expected.predict(standardised(new, known))
     assert relative_error(found.mean[:, 1], expected) < FORMULA
     assert relative_error(found.mean[:, 2], np.full(5, holed[:3, 2].mean())) < EXACT
     whole = RidgeRegression().forecast(inputs, signals, new)
-    assert relative_error(found.mean[:, 0], whole.mean[:, 0]) < FORMULA
     assert not found.covariances  # of residuals with holes
     assert whole.covariances
 
@@ -183,19 +182,6 @@ def test_no_baseline_knows_the_signal_that_it_leaves_out(n_signals, has_missing,
     before, after = model.left_out(inputs, signals), model.left_out(inputs, changed)
     assert relative_error(after.mean[1], before.mean[1]) < FORMULA
     np.testing.assert_array_equal(after.std[1], before.std[1])
-
-
-@pytest.mark.parametrize("n_signals", [2, 3, 5])
-def test_node_means_cover_what_they_left_out(n_signals):
-    """Of independent values about one level, 300 draws of 10 nodes: by signals, within three standard errors."""
-    rng = np.random.default_rng(n_signals)
-    inside = []
-    for _ in range(300):
-        signals = rng.standard_normal((n_signals, 10))
-        found = NodeMeans().left_out(np.empty((n_signals, 0)), signals)
-        inside.append(coverage(signals, found.mean, found.std, 0.9))
-    share, error = np.mean(inside), np.std(inside, ddof=1) / np.sqrt(300)
-    assert 0.9 - 3 * error < share < 0.95  # wider than need be: each of the others is predicted from fewer
 
 
 def test_a_covariance_of_few_signals_can_be_inverted():
@@ -303,28 +289,14 @@ def test_where_no_hole_can_be_moved_errors_are_those_of_means():
     np.testing.assert_array_equal(errors, [[-2.0, -6.0], [2.0, 6.0]])  # of the other signal
 
 
-def test_the_slow_imputer_is_run_three_times(path, monkeypatch):
-    """Once for the values, and twice for their deviations."""
-    given = []
-    monkeypatch.setattr(
-        baselines, "iterative", lambda graph, inputs, holed: given.append(holed) or np.nan_to_num(holed)
-    )
-    rng = np.random.default_rng(0)
-    holed = np.where(rng.random((30, 3)) < 0.3, NAN, rng.standard_normal((30, 3)))
-    out = baselines.hidden_at_once(holed)
-    baselines.fillings("ours", lambda out: np.ones((2, 30, 3)), path, np.empty((30, 0)), holed, slice(None))
-    partial = np.where(out, NAN, holed)
-    assert sorted(np.array_equal(one, partial, equal_nan=True) for one in given) == [False, False, True]
-
-
-def test_five_signals_of_a_node_are_regressed(data, monkeypatch):
+def test_five_signals_of_a_node_are_regressed(data):
     inputs, signals = data
-    monkeypatch.setattr(baselines, "PENALTIES", np.array([0.5]))
     holed = signals.copy()
     holed[5:, 1], holed[4:, 2] = NAN, NAN
     found = RidgeRegression().forecast(inputs, holed, inputs[:3]).mean
     known = inputs[:5]
-    expected = ridge(standardised(known, known), signals[:5, 1], standardised(inputs[:3], known), 0.5)
+    expected = RidgeCV(baselines.PENALTIES).fit(standardised(known, known), signals[:5, 1])
+    expected = expected.predict(standardised(inputs[:3], known))
     assert relative_error(found[:, 1], expected) < FORMULA
     assert relative_error(found[:, 2], np.full(3, signals[:4, 2].mean())) < EXACT
     left = RidgeRegression().left_out(inputs, holed).mean
@@ -333,18 +305,6 @@ def test_five_signals_of_a_node_are_regressed(data, monkeypatch):
     for n_signals, is_offered in ((4, False), (5, True)):
         names = [one.name for one in baselines.baselines_of(inputs[:n_signals], signals[:n_signals], None)]
         assert ("ridge regression" in names) == is_offered
-
-
-def test_deviations_are_those_of_hidden_entries():
-    rng = np.random.default_rng(0)
-    holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
-
-    def constant(value):
-        return lambda graph, inputs, signals: np.where(np.isnan(signals), value, signals)
-
-    completed, std = baselines.with_deviations(constant(4.0))(None, None, holed)
-    assert set(completed[np.isnan(holed)]) == {4.0}
-    assert np.all((std > 0.3) & (std < 0.7))
 
 
 def test_neighbours_on_the_graph_by_hand(path):
@@ -378,23 +338,19 @@ def test_what_is_hidden_was_observed_and_is_little():
 
 
 @pytest.mark.parametrize("n_missing", [1, 30])
-def test_fillings_are_judged_at_what_was_hidden(path, n_missing, monkeypatch):
+def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((40, 1)) + 0.1 * rng.standard_normal((40, 3)) + [1.0, 2.0, 3.0]
     holed = truth.copy()
     holed.flat[rng.choice(120, n_missing, replace=False)] = NAN
-    out = np.zeros(holed.shape, dtype=bool)
-    out[5, 1] = out[9, 2] = True
-    holed[out] = truth[out]
-    monkeypatch.setattr(baselines, "hidden_at_once", lambda *_: out)
-    given = []
+    out, given = baselines.hidden_at_once(holed, slice(4, None)), []
 
     def fill(hidden):
         given.append(hidden)
         return truth[4:] + 0.25, np.ones((36, 3))
 
     ours, *found = baselines.fillings("ours", fill, path, np.arange(40.0)[:, None], holed, slice(4, None))
-    assert given == [out]
+    np.testing.assert_array_equal(given, [out])
     assert ours.name == "ours"
     assert ours.rmse == pytest.approx(0.25, rel=EXACT)
     assert [one.name for one in found] == ["neighbours on the graph", "iterative imputer"]

@@ -20,7 +20,6 @@ import oracle
 from spectralgp.model.kernels import (
     Diffusion,
     IndependentSignals,
-    InputRecipe,
     LearntInputKernel,
     PrecomputedCovariance,
     StandardisedKernel,
@@ -53,22 +52,6 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 def dense(kind):
     return np.eye(7) if kind == "independent" else 2 * oracle.rbf(INPUTS / [1.0, 5.0, 0.2], INPUTS / [1.0, 5.0, 0.2])
-
-
-@pytest.mark.parametrize(
-    ("recipe", "words"),
-    [
-        (InputRecipe(), "no inputs"),
-        (InputRecipe("dates"), "time (dates)"),
-        (InputRecipe(lag=3), "lag:3"),
-        (InputRecipe("numbers", 2), "time (numbers) and lag:2"),
-        (InputRecipe("numbers", 0, ("rain",)), "time (numbers), lag:0 and a table with rain"),
-        (InputRecipe(columns=tuple("abcde")), "a table with a, b, c, d, e"),
-        (InputRecipe(columns=tuple("abcdef")), "a table with a, b, c, d, e, ... (6 columns)"),
-    ],
-)
-def test_how_inputs_were_made_is_said_in_words(recipe, words):
-    assert str(recipe) == words
 
 
 # Verbs
@@ -161,7 +144,7 @@ def test_inputs_that_are_covariances_are_cut_both_ways():
     given = kernel.at(MATRIX, (cross, np.array([3.0, 5.0])))
     np.testing.assert_array_equal(given.variances, [3.0, 5.0])
     for new in (given, kernel.at(MATRIX, cross)):
-        with pytest.raises(ValueError, match="X must hold the covariance of the test inputs for this prediction"):
+        with pytest.raises(ValueError, match="X must hold the covariance of the test inputs"):
             new.covariance  # noqa: B018
     with pytest.raises(ValueError, match="the test variances in X must"):
         kernel.at(MATRIX, (cross, np.ones(3)))
@@ -222,13 +205,10 @@ def test_learning_starts_at_the_given_shorter_and_typical_length_scales():
 
 def test_the_typical_distance_of_very_many_inputs_is_that_of_some(monkeypatch):
     points = np.random.default_rng(0).standard_normal((12, 1))
-    monkeypatch.setattr(inputs_module, "MOST_DISTANT", 12)
-    whole = 0.5 * np.log(median_squared_distance(points))
-    assert inputs_module.half_log_median(points) == pytest.approx(whole)
-    monkeypatch.setattr(inputs_module, "MOST_DISTANT", 5)
-    some = 0.5 * np.log(median_squared_distance(points[[0, 2, 5, 8, 11]]))
-    assert inputs_module.half_log_median(points) == pytest.approx(some)
-    assert some != pytest.approx(whole)
+    for most, some in ((12, points), (5, points[[0, 2, 5, 8, 11]])):
+        monkeypatch.setattr(inputs_module, "MOST_DISTANT", most)
+        expected = 0.5 * np.log(median_squared_distance(some))
+        assert inputs_module.half_log_median(points) == pytest.approx(expected)
 
 
 def test_new_inputs_of_a_kernel_and_of_its_matrices_agree():

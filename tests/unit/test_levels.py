@@ -158,21 +158,6 @@ def test_units_of_coordinates_change_nothing(factor):
     assert np.max(np.abs(found[0] - values)[~known]) < 0.7 * values.std()
 
 
-def test_smooth_levels_are_predicted_and_others_are_not():
-    """Errors are of the size that variances say; unrelated levels get the mean of all, and their variance."""
-    rng = np.random.default_rng(5)
-    points = rng.random((60, 2))
-    graph, known = Graph.from_points(points, n_neighbors=5), rng.permutation(60) >= 12
-    smooth = np.sin(4 * points[:, 0]) + points[:, 1] + 0.1 * rng.standard_normal(60)
-    mean, variance = at_unseen(graph, smooth, np.full(60, 1e-4), known)
-    assert np.sqrt(np.mean((mean - smooth)[~known] ** 2)) < 0.4 * smooth.std()
-    assert 0.2 < np.mean((mean - smooth)[~known] ** 2 / variance[~known]) < 4
-    rough = rng.standard_normal(60)
-    mean, variance = at_unseen(graph, rough, np.full(60, 1e-4), known)
-    assert np.std(mean[~known]) < 0.5 * rough.std()
-    assert np.sqrt(np.mean(variance[~known])) == pytest.approx(rough.std(), rel=0.3)
-
-
 def test_coordinates_serve_where_they_say_more_than_edges():
     """Edges between random nodes; one coordinate is in other units, as longitudes far from the equator are."""
     rng = np.random.default_rng(7)
@@ -201,7 +186,7 @@ def test_variances_grow_where_left_out_nodes_are_missed():
     rng = np.random.default_rng(2)
     values = np.where(np.arange(N_NODES) == 5, 30.0, 0.1 * rng.standard_normal(N_NODES))
     _, variance = at_unseen(graph, values, np.zeros(N_NODES), known)
-    found = [levels._learnt(unit, *_scaled(values, known)) for unit in levels._units_of(graph)]
+    found = [levels.learnt_field(unit, *_scaled(values, known)) for unit in levels.unit_covariances(graph)]
     field = max(found, key=lambda one: one[0])[1]
     missed, expected = field.left_out()
     factor = max(1.0, (np.sum(missed**2 / expected) + 8) / (np.count_nonzero(known) + 8))
@@ -216,9 +201,9 @@ def _scaled(values, known):
 @pytest.mark.parametrize(("place", "centre", "width"), [(0, 3.0, 2.0), (1, 0.0, 1.0)])
 def test_parameters_of_a_field_are_the_most_probable(place, centre, width):
     """Stationary: slopes of the evidence balance those of normal priors, of the logarithms of v, t and a or l."""
-    unit = levels._units_of(GRAPHS["near"])[place]
+    unit = levels.unit_covariances(GRAPHS["near"])[place]
     values = np.sin(4 * PLACES[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(N_NODES)
-    height, field = levels._learnt(unit, values, np.full(N_NODES, 0.02), np.arange(N_NODES))
+    height, field = levels.learnt_field(unit, values, np.full(N_NODES, 0.02), np.arange(N_NODES))
     deviations = (field.logs - [0.0, np.log(0.1), centre]) / [2.0, 1.5, width]
     assert np.max(np.abs(deviations)) < 4  # none is at the end of where it is looked for
     np.testing.assert_allclose(field.gradient, deviations / [2.0, 1.5, width], atol=1e-3)
@@ -317,11 +302,3 @@ def test_constant_signals_have_constant_levels():
     np.testing.assert_allclose(signals.units.offset, 2.5)
     assert signals.units.relative is None
     assert not signals.units.offset_variance.any()
-
-
-def test_the_size_of_signals_does_not_matter():
-    values = holed()
-    signals = read_signals(values, "node", "node", graph=GRAPHS["near"])
-    large = read_signals(1e130 * values, "node", "node", graph=GRAPHS["near"])
-    np.testing.assert_allclose(large.units.offset, 1e130 * signals.units.offset, rtol=1e-6)
-    np.testing.assert_allclose(large.units.offset_variance, 1e260 * signals.units.offset_variance, rtol=1e-5)

@@ -58,15 +58,6 @@ def test_rows_of_arrays_are_counted_up_to_the_forecast():
     assert ax.get_ylabel() == "node 2"
 
 
-def test_a_forecast_of_one_step_can_be_seen(model):
-    """A band between two ends at one place has no area, and a line through one point no length."""
-    ax = plot_forecast(model, "b", 1, past=TABLE[:80])
-    assert [band.get_linewidth()[0] > 1 for band in ax.collections] == [True, True]
-    assert ax.lines[0].get_marker() == "_"
-    longer = plot_forecast(model, "b", 2)
-    assert [band.get_linewidth()[0] for band in longer.collections] == [0.0, 0.0]
-
-
 def test_a_map_has_the_last_of_the_steps_at_the_nodes_places(model):
     for which, place in (("mean", 0), ("std", 1)):
         ax = plot_forecast_map(model, 2, which=which)

@@ -36,6 +36,17 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture
+def terminal(monkeypatch):
+    """Make the error stream a terminal, and give it; pytest puts its own there before each test."""
+
+    def begun():
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        return sys.stderr
+
+    return begun
+
+
 def drawn_in_a_terminal(show=True):
     """What the work writes to an error stream that is a terminal, and to a piped output stream."""
     ours, theirs = pty.openpty()
@@ -93,46 +104,46 @@ def test_no_error_stream_at_all_is_no_error(monkeypatch):
     assert draw() is None
 
 
-def test_a_bar_without_a_total_counts(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
+def test_a_bar_without_a_total_counts(terminal):
+    drawn = terminal()
     with progress_bar("fit", None, show=True) as progress:
         progress("one")
         progress.mention("step 3 of the second")
         progress("two")
-    assert "fit: two done: 2 [" in sys.stderr.getvalue().split("\r")[-1]
+    assert "fit: two done: 2 [" in drawn.getvalue().split("\r")[-1]
 
 
-def test_what_is_mentioned_is_drawn(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
+def test_what_is_mentioned_is_drawn(terminal):
+    drawn = terminal()
     with progress_bar("fit", 3, show=True) as progress:
         progress("one")
         progress.mention("step 3 of two")
-    assert "fit: step 3 of two:  33%" in sys.stderr.getvalue().split("\r")[-1]
+    assert "fit: step 3 of two:  33%" in drawn.getvalue().split("\r")[-1]
 
 
-def test_what_is_announced_is_a_line_of_its_own_at_once(monkeypatch):
+def test_what_is_announced_is_a_line_of_its_own_at_once(terminal):
     """What is only mentioned is drawn now and then, and so may not be before the work that it is about has ended."""
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    drawn = terminal()
     with progress_bar("fit", 3, show=True) as progress:
         announce("about 5 minutes")
-        assert "about 5 minutes\n" in sys.stderr.getvalue().split("\r")
+        assert "about 5 minutes\n" in drawn.getvalue().split("\r")
         progress("one")
 
 
-def test_an_error_under_a_bar_ends_its_line_and_goes_on(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
+def test_an_error_under_a_bar_ends_its_line_and_goes_on(terminal):
+    drawn = terminal()
     with pytest.raises(KeyboardInterrupt), progress_bar("fit", 3, show=True):
         raise KeyboardInterrupt
-    assert sys.stderr.getvalue().endswith("\n")
+    assert drawn.getvalue().endswith("\n")
 
 
-def test_bars_may_be_nested(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
+def test_bars_may_be_nested(terminal):
+    drawn = terminal()
     with progress_bar("outer", 1, show=True) as outer:
         draw()
         outer("all")
-    assert "fit: three" in sys.stderr.getvalue()
-    assert "outer: all" in sys.stderr.getvalue()
+    assert "fit: three" in drawn.getvalue()
+    assert "outer: all" in drawn.getvalue()
 
 
 @pytest.mark.parametrize(("shell", "is_drawn"), [(SimpleNamespace(kernel=object()), True), (SimpleNamespace(), False)])

@@ -13,7 +13,7 @@ from scipy.io import mmwrite
 from scipy.sparse import csr_array, save_npz
 
 from spectralgp import Graph
-from spectralgp.datasets import load_fertility, load_us_income
+from spectralgp.datasets import load_us_income
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
@@ -136,19 +136,6 @@ def test_what_is_wrong_with_a_table_is_named_with_its_place(file, content, messa
     assert "\n" not in str(caught.value)
 
 
-def test_a_thousand_columns_in_another_order(file):
-    rng = np.random.default_rng(0)
-    names = [f"node {number}" for number in range(1000)]
-    graph = Graph.from_edges([(names[place], names[place + 1]) for place in range(999)])
-    values = rng.standard_normal((5, 1000)).round(6)
-    order = rng.permutation(1000)
-    lines = ["day," + ",".join(names[place] for place in order)]
-    lines += [f"{day}," + ",".join(str(values[day, place]) for place in order) for day in range(5)]
-    signals = signals_from_file(file("\n".join(lines)), graph)
-    np.testing.assert_array_equal(signals[names], values)
-    assert list(signals.columns) == [names[place] for place in order]  # as the user has them
-
-
 # -------------------------------------------------------------------------------------------------------- signals
 
 
@@ -250,16 +237,6 @@ def test_long_tables_come_in_any_order(file, nameless):
     np.testing.assert_array_equal(signals, [[np.nan, np.nan, 6.0], [1.0, 2.0, np.nan]])
     assert signals.index.tolist() == [pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01")]
     assert signals.index.name == "day"
-
-
-def test_long_and_wide_are_the_same_signals(file):
-    data = load_fertility()
-    wide = pd.DataFrame(data.rates, index=pd.Index(data.years, name="year"), columns=list(data.graph.names))
-    long = wide.sample(frac=1, random_state=0).melt(ignore_index=False, var_name="node").reset_index()
-    first = signals_from_file(file(wide.to_csv(), "wide.csv"), data.graph)
-    second = signals_from_file(file(long.to_csv(index=False), "long.csv"), data.graph)
-    np.testing.assert_array_equal(first, data.rates)
-    pd.testing.assert_frame_equal(first, second)
 
 
 @pytest.mark.parametrize(
@@ -479,13 +456,6 @@ def test_coordinates_join_a_graph_by_position_where_one_of_both_has_no_names(fil
         np.testing.assert_array_equal(placed.coordinates, [[1, 2], [3, 4], [5, 6]])
         with pytest.raises(ValueError, match=r"one row for each of the 3 nodes; got 2\."):
             with_points(graph, file("\n".join(content.splitlines()[:-1])))
-
-
-def test_dots_in_the_name_of_a_file_are_no_suffix(tmp_path, file):
-    content = "source,target\na,b\n"
-    assert graph_from_file(file(content, "roads.2024.csv")).names == ("a", "b")
-    (tmp_path / "roads.2024.CSV.gz").write_bytes(gzip.compress(content.encode()))
-    assert graph_from_file(tmp_path / "roads.2024.CSV.gz").names == ("a", "b")
 
 
 def test_a_longitude_without_a_latitude_is_no_place(file):

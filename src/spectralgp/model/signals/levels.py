@@ -167,7 +167,7 @@ def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[
         variances[unseen] = spread**2 * (nodes.size + 1) / (nodes.size - 1)  # of a further node, by few known ones
         return means, variances
     scaled, own_errors = (values[nodes] - centre) / spread, errors[nodes] / spread**2
-    found = [_learnt(unit, scaled, own_errors, nodes) for unit in _units_of(graph)]
+    found = [learnt_field(unit, scaled, own_errors, nodes) for unit in unit_covariances(graph)]
     field = max(found, key=lambda one: one[0])[1]
     missed, expected = field.left_out()
     factor = max(1.0, (float(np.sum(missed**2 / expected)) + PSEUDO_NODES) / (nodes.size + PSEUDO_NODES))
@@ -182,7 +182,7 @@ def can_place(graph: GraphBase | None) -> TypeGuard[Graph]:
     return isinstance(graph, Graph) and graph.n_nodes <= MOST_PLACED
 
 
-def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
+def unit_covariances(graph: Graph) -> Sequence[UnitCovariance]:
     """Kinds of fields on a graph, cached there."""
     key, places = "node fields", graph.coordinates
     if key not in graph._cache:
@@ -194,7 +194,7 @@ def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
     return found
 
 
-def _learnt(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:
+def learnt_field(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:
     """Log posterior of the best parameters of a field, and the field with them."""
     chosen = np.unique(np.linspace(0, known.size - 1, MOST_LEARNT_FROM).astype(np.intp))
     centres, widths = np.array([0.0, WHITE, unit.centre]), np.array([AMPLITUDE_WIDTH, WHITE_WIDTH, unit.width])
