@@ -9,11 +9,11 @@ from spectralgp import Graph
 from spectralgp.model.signals import levels, read_signals
 from spectralgp.model.signals.levels import (
     MOST_PLACED,
-    CoordinateUnitCovariance,
-    GraphUnitCovariance,
     NodeField,
     at_unseen,
     can_place,
+    matern_covariance,
+    smooth_covariance,
 )
 from tolerances import EXACT, FORMULA, GRADIENT
 
@@ -46,11 +46,11 @@ def cases():
     rng = np.random.default_rng(0)
     for name, graph in GRAPHS.items():
         dense, n_nodes = graph.weights.toarray(), graph.n_nodes
-        unit = GraphUnitCovariance(graph.laplacian("balanced").toarray())
+        unit = smooth_covariance(graph.laplacian("balanced").toarray())
         logs = np.array([0.3, -1.5, 1.7])
         yield name, unit, unit_on_graph(dense, logs[2]), logs, rng.standard_normal(n_nodes), rng.random(n_nodes)
     logs = np.array([0.3, -1.5, -0.4])
-    unit = CoordinateUnitCovariance(cdist(PLACES, PLACES))
+    unit = matern_covariance(cdist(PLACES, PLACES))
     yield "places", unit, unit_on_places(PLACES, logs[2]), logs, rng.standard_normal(N_NODES), rng.random(N_NODES)
 
 

@@ -116,14 +116,13 @@ def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
     return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, allow_nan=True, remedy=remedy)
 
 
-def as_positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
-    """Check a finite number above zero (or from zero on), as float."""
-    condition = "a finite number of at least 0" if allow_zero else "a finite number above 0"
+def as_positive(value: Any, name: str) -> float:
+    """Check a finite number above zero, as float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be {condition}; got {value!r}. Pass one number.")
+        raise TypeError(f"{name} must be a finite number above 0; got {value!r}. Pass one number.")
     number = float(value)
-    if not np.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
-        raise ValueError(f"{name} must be {condition}; got {value!r}. Pass {'zero or ' * allow_zero}a positive number.")
+    if not np.isfinite(number) or number <= 0:
+        raise ValueError(f"{name} must be a finite number above 0; got {value!r}. Pass a positive number.")
     return number
 
 

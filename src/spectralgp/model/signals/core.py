@@ -325,12 +325,6 @@ class Signals:
         store = SignalStore(self.values, units, store.rounding, prototype=store.prototype)
         return Signals(store, centred_by, observed=self._observed)
 
-    def scaled_by_signal(self, scales: Array) -> Signals:
-        """Copy with each signal divided by its own scale."""
-        units, old = dataclasses.replace(self.units, signal_scales=scales), self._store
-        store = SignalStore(self.values / scales[:, None], units, old.rounding, prototype=old.prototype)
-        return Signals(store, self._recentres, observed=self._observed)
-
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
         """Copy with missing values imputed, by their mean and the factors of their covariance."""
         if not np.max(np.abs(mean), initial=0.0) <= LARGEST:

@@ -5,11 +5,10 @@ The levels, or the log scales, one number per node, are a small Gaussian field o
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh
@@ -35,56 +34,42 @@ SMALLEST_VARIANCE = 0.01  # of the mean: a constant node would make the prior ar
 MOST_STEPS, LONGEST_STEP, SMALLEST_STEP = 100, 1.0, 1e-10  # of Newton's method for the two
 
 
-class UnitCovariance(ABC):
+@dataclass(frozen=True, eq=False)
+class UnitCovariance:
     """Covariance of nodes with a mean variance of about one and one parameter, given by its logarithm."""
 
-    centre: ClassVar[float]  # prior mean and standard deviation of that logarithm
-    width: ClassVar[float]
-
-    @abstractmethod
-    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
-        """Covariance between some nodes and others, and its derivative by the logarithm."""
+    between: Callable[[float, Indices, Indices], tuple[Array, Array]]  # with its derivative by the logarithm
+    centre: float  # prior mean and standard deviation of that logarithm
+    width: float
 
 
-@dataclass(frozen=True, eq=False)
-class GraphUnitCovariance(UnitCovariance):
+def smooth_covariance(laplacian: Array) -> UnitCovariance:
     """``J (1 + a L)^-2 J`` over its mean diagonal, with ``J = I - 11^T / M``, and `L` over its largest eigenvalue."""
+    values, vectors = eigh(laplacian, check_finite=False)
+    values, vectors = np.maximum(values, 0.0) / max(float(values[-1]), 1e-300), vectors - vectors.mean(axis=0)
+    shares = np.mean(np.square(vectors), axis=0)
 
-    laplacian: Array  # balanced
-
-    centre: ClassVar[float] = SMOOTHNESS
-    width: ClassVar[float] = SMOOTHNESS_WIDTH
-
-    @cached_property
-    def _modes(self) -> tuple[Array, Array]:
-        values, vectors = eigh(self.laplacian, check_finite=False)
-        return np.maximum(values, 0.0) / max(float(values[-1]), 1e-300), vectors - vectors.mean(axis=0)
-
-    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
-        values, vectors = self._modes
+    def between(log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
         scaled = np.exp(log) * values
         power = (1 + scaled) ** -2.0
         slope = -2 * scaled * (1 + scaled) ** -3.0
-        shares = np.mean(np.square(vectors), axis=0)
         total = float(shares @ power)
         covariance = (vectors[rows] * (power / total)) @ vectors[columns].T
         moved = (vectors[rows] * (slope / total)) @ vectors[columns].T
         return covariance, moved - covariance * float(shares @ slope) / total
 
+    return UnitCovariance(between, SMOOTHNESS, SMOOTHNESS_WIDTH)
 
-@dataclass(frozen=True, eq=False)
-class CoordinateUnitCovariance(UnitCovariance):
-    """Matern-3/2 of the coordinates."""
 
-    distances: Array  # between all nodes, over their median
+def matern_covariance(distances: Array) -> UnitCovariance:
+    """Matern-3/2 covariance by distances between all nodes, over their median."""
 
-    centre: ClassVar[float] = 0.0
-    width: ClassVar[float] = LENGTH_WIDTH
-
-    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
-        scaled = np.sqrt(3) * np.exp(-log) * self.distances[np.ix_(rows, columns)]
+    def between(log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
+        scaled = np.sqrt(3) * np.exp(-log) * distances[np.ix_(rows, columns)]
         decay = np.exp(-scaled)
         return (1 + scaled) * decay, scaled**2 * decay
+
+    return UnitCovariance(between, 0.0, LENGTH_WIDTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +171,9 @@ def unit_covariances(graph: Graph) -> Sequence[UnitCovariance]:
     """Kinds of fields on a graph, cached there."""
     key, places = "node fields", graph.coordinates
     if key not in graph._cache:
-        units: list[UnitCovariance] = [GraphUnitCovariance(graph.laplacian("balanced").toarray())]
+        units: list[UnitCovariance] = [smooth_covariance(graph.laplacian("balanced").toarray())]
         if places is not None and (median := float(np.median(pdist(places)))) > 0:
-            units.append(CoordinateUnitCovariance(cdist(places, places) / median))
+            units.append(matern_covariance(cdist(places, places) / median))
         graph._cache[key] = tuple(units)
     found: tuple[UnitCovariance, ...] = graph._cache[key]
     return found
