@@ -27,7 +27,7 @@ from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_ord
 from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table
 from spectralgp.graphs.points import Plane, PointJoin, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import (
-    EdgeNodes,
+    NodeName,
     as_coordinates,
     as_names,
     edge_columns,
@@ -60,31 +60,6 @@ def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> N
 # ----------------------------------------------------------------------------------------------------------- from edges
 
 
-@dataclass(frozen=True, eq=False)
-class EdgeTable:
-    """Edges in blocks of sources, targets and weights, and the nodes they join."""
-
-    blocks: RowBlocks
-    nodes: EdgeNodes
-
-    def read(self, number: int) -> tuple[Integers, Integers, Array]:
-        """Positions of both ends, and weights, of a block of edges."""
-        sources, targets, column = self.blocks.read(number)
-        starts, ends = map(self.nodes.positions, (sources, targets))
-        refuse_loops(starts, ends, self.nodes.name)
-        return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
-
-    def weights(self) -> Any:
-        """The whole graph for partitioners, to whom it does not matter how often an edge is listed."""
-        read = [self.read(number) for number in range(self.blocks.n_blocks)]
-        starts, ends, values = (np.concatenate(parts) for parts in zip(*read, strict=True))
-        both = (np.concatenate([starts, ends]), np.concatenate([ends, starts]))
-        n_nodes = self.nodes.n_nodes
-        matrix = coo_array((np.concatenate([values, values]), both), shape=(n_nodes, n_nodes)).tocsr()
-        matrix.eliminate_zeros()
-        return matrix
-
-
 def build_from_edges(
     edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
 ) -> None:
@@ -97,22 +72,39 @@ def build_from_edges(
             f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
         )
     columns = [name for name in EDGE if name in opened.columns]
-    blocks = RowBlocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
-    nodes = nodes_of_edges(blocks, names, n_nodes)
-    table = EdgeTable(blocks, nodes)
+    listed = RowBlocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    nodes = nodes_of_edges(listed, names, n_nodes)
+
+    def read(number: int) -> tuple[Integers, Integers, Array]:
+        """Positions of both ends, and weights, of a block of edges."""
+        sources, targets, column = listed.read(number)
+        starts, ends = map(nodes.positions, (sources, targets))
+        refuse_loops(starts, ends, nodes.name)
+        return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
+
+    edges = RowBlocks(listed.n_blocks, read, listed.fingerprint)
     if coordinates is not None:
         coordinates = as_coordinates(coordinates, nodes.n_nodes)
-    given = ["edges", blocks.fingerprint, coordinates]
-    with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=blocks.n_blocks) as build:
-        cut = partial(cut_nodes, chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
-        build.keep_partitioning(cut)
-        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
-        finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
+    given = ["edges", edges.fingerprint, coordinates]
+    with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=edges.n_blocks) as build:
+        whole = partial(_whole_weights, edges, build.n_nodes)
+        build.keep_partitioning(lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, whole))
+        build.keep_each("edges", lambda number: _shuffled(build, edges.read(number)), edges.n_blocks)
+        finish(build, lambda number: _rows_from_edges(build, number, edges.n_blocks, nodes.name), coordinates)
 
 
-def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
-    """Edges of a block in both directions, by the owners of the nodes that they start from."""
-    starts, ends, values = table.read(number)
+def _whole_weights(edges: RowBlocks, n_nodes: int) -> Any:
+    """Weights of the whole graph, for partitioners; edges that are listed several times are added up."""
+    starts, ends, values = (np.concatenate(parts) for parts in zip(*edges, strict=True))
+    both = (np.concatenate([starts, ends]), np.concatenate([ends, starts]))
+    matrix = coo_array((np.concatenate([values, values]), both), shape=(n_nodes, n_nodes)).tocsr()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) -> dict[str, NDArray[Any]]:
+    """Edges in both directions, sorted by the owners of the nodes that they start from."""
+    starts, ends, values = edges
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
     columns = np.asarray(np.concatenate([ends, starts]), ranks.dtype)
     return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
@@ -134,12 +126,12 @@ def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> sli
     return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
 
 
-def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
+def _rows_from_edges(build: BuildDirectory, number: int, n_blocks: int, name: NodeName) -> Any:
     """Rows of a partition's own nodes from the edges that were shuffled to it."""
-    nodes, name = build.order[build.own(number)], table.nodes.name
+    nodes = build.order[build.own(number)]
     found: list[tuple[NDArray[Any], ...]]
     found = [(np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))]
-    for block in range(table.blocks.n_blocks):
+    for block in range(n_blocks):
         mine = entries_of(build, number, "edges", block)
         found.append(tuple(build.kept("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
     rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
