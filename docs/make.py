@@ -16,7 +16,7 @@ from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write
 from spectralgp.cli.showcase import draw, run_demo
 from spectralgp.datasets import load_fertility, load_weather
-from spectralgp.show.plots import plot_filled, plot_filter, plot_signal
+from spectralgp.show.plots import plot_filter, plot_imputed, plot_signal
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -45,7 +45,7 @@ def filled_in() -> Figure:
     completed, std = model.impute(inputs, data.rates)
     figure = Figure(figsize=(14, 4.6), layout="constrained")
     over_years, on_map = figure.subplots(1, 2, width_ratios=[1, 1.5])
-    plot_filled(
+    plot_imputed(
         data.rates,
         completed,
         std,
@@ -59,7 +59,12 @@ def filled_in() -> Figure:
     over_years.set_title("Kosovo", loc="left")
     year = int(np.flatnonzero(data.years == 1980)[0])
     plot_signal(
-        data.graph, data.rates[year], filled=completed[year], ax=on_map, node_size=26, colorbar_label="births per woman"
+        data.graph,
+        data.rates[year],
+        imputed=completed[year],
+        ax=on_map,
+        node_size=26,
+        colorbar_label="births per woman",
     )
     on_map.set_title("1980: squares are filled in")
     return figure

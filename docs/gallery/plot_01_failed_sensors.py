@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp.datasets import load_air_quality
-from spectralgp.show.plots import plot_filled, plot_signal
+from spectralgp.show.plots import plot_imputed, plot_signal
 
 data = load_air_quality()
 measured = np.log(data.concentrations[:60])
@@ -42,9 +42,9 @@ print(f"{inside:.0%} are inside their 90% intervals")
 # days, where squares are filled in.
 
 figure, (over_days, on_map) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-plot_filled(known, completed, std, 10, ax=over_days, positions=data.dates[:60], ylabel="log of PM10")
+plot_imputed(known, completed, std, 10, ax=over_days, positions=data.dates[:60], ylabel="log of PM10")
 over_days.plot(data.dates[25:35], measured[25:35, 10], ".k", label="hidden")
 over_days.set_title(f"Station {data.graph.names[10]}; black: what was hidden", pad=26)
-plot_signal(data.graph, known[30], filled=completed[30], ax=on_map, aspect=1.6, colorbar_label="log of PM10")
+plot_signal(data.graph, known[30], imputed=completed[30], ax=on_map, aspect=1.6, colorbar_label="log of PM10")
 on_map.set_title(str(data.dates[30]))
 plt.show()

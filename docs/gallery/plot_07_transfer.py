@@ -48,6 +48,6 @@ print(f"error {error:.2f} at stations never seen; {plain:.2f} for the mean of ea
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 plot_signal(data.graph, signals[30], ax=left, aspect=1.6, colorbar_label="log of PM10")
 left.set_title("Measured")
-plot_signal(data.graph, known[30], filled=filled[30], ax=right, aspect=1.6, colorbar_label="log of PM10")
+plot_signal(data.graph, known[30], imputed=filled[30], ax=right, aspect=1.6, colorbar_label="log of PM10")
 right.set_title("Known at 35 stations, filled in at 15")
 plt.show()

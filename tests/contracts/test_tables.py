@@ -19,7 +19,7 @@ import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp._basics.tables import as_table
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer, pit
-from spectralgp.show.plots import plot_filled, plot_signal
+from spectralgp.show.plots import plot_imputed, plot_signal
 
 NAMES = list("abcde")
 PLACES = [[0, 0], [1, 0], [2, 1], [3, 0], [4, 1]]
@@ -285,7 +285,7 @@ def test_a_single_column_comes_back_as_one():
 def test_pictures_take_what_the_model_gives(kind, fitted):
     table = MAKERS[kind](Y[:, ORDER], SHUFFLED)
     options = {"names": SHUFFLED} if kind == "turned" else {}
-    drawn = plot_filled(table, *fitted[kind].impute(inputs(kind), table), "c", **options)
+    drawn = plot_imputed(table, *fitted[kind].impute(inputs(kind), table), "c", **options)
     hole = drawn.lines[1].get_xydata()
     completed = fitted[kind].impute(inputs(kind), table)[0]
     assert hole[0, 1] == pytest.approx(rows_first(completed)[1][3, SHUFFLED.index("c")])

@@ -284,12 +284,12 @@ def watched(monkeypatch, *names):
 @pytest.mark.parametrize("arguments", [["--node", "Maine", "--node", "Texas"], ["--map", "--row", "1975"], []])
 def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arguments):
     Path("model.sgp").write_bytes(saved_holes)
-    drawn = watched(monkeypatch, "plot_filled", "plot_signal", "plot_filter")
+    drawn = watched(monkeypatch, "plot_imputed", "plot_signal", "plot_filter")
     table = ["--signals", "files/missing.csv"] if arguments else []
     for suffix in (".png", ".html"):
         drawn.clear()
         answered("plot", "model.sgp", *arguments, *table, "--title", "Incomes & more", "--out", f"picture{suffix}")
-    expected = {0: ["plot_filter"], 3: ["plot_signal"], 4: 2 * ["plot_filled"]}[len(arguments)]
+    expected = {0: ["plot_filter"], 3: ["plot_signal"], 4: 2 * ["plot_imputed"]}[len(arguments)]
     assert [name for name, *_ in drawn] == expected
     assert Path("picture.png").read_bytes()[1:4] == b"PNG"
     page = Path("picture.html").read_text()
@@ -441,7 +441,7 @@ def test_comparing_is_fitting_and_scoring(folder):
     assert row["coverages"] == pytest.approx(
         {f"{level:.0%}": coverage(truth, found.mean, found.std, level) for level in (0.5, 0.8, 0.9)}
     )
-    assert answer["fillings"] == []
+    assert answer["imputations"] == []
     assert answer["words"][0].startswith(
         f"No change has a lower error (RMSE {answer['baselines'][1]['rmse']:.4g} against"
     )
@@ -493,7 +493,7 @@ def test_signals_must_be_left_to_learn_from(folder):
 def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/missing.csv", "--inputs", "time"]
     answer = json.loads(answered(*arguments, "--kernels", "diffusion", "--json"))
-    ours, neighbours, imputer = answer["fillings"]
+    ours, neighbours, imputer = answer["imputations"]
     assert [neighbours["kernel"], imputer["kernel"]] == ["neighbours on the graph", "iterative imputer"]
     assert neighbours["rmse"] < answer["baselines"][0]["rmse"]  # nodes of file and graph have another order
     assert any("at filling in hidden values" in one for one in answer["words"])
@@ -1091,7 +1091,7 @@ def test_json_is_one_object_and_nothing_else(fitted):
     assert answers["fit"]["inputs"] == list(incomes("incomes"))
     assert answers["fit"]["log_evidence"] == load("model.sgp").log_marginal_likelihood_
     assert answers["predict"] == {"out": "a.csv", "std": None, "n_signals": 21, "n_nodes": 48}
-    assert answers["impute"]["n_filled"] == 0
+    assert answers["impute"]["n_imputed"] == 0
     assert answers["info"]["spectralgp"] == spectralgp.__version__
     assert answers["info"]["libraries"]["numpy"] == np.__version__
     assert "numpy" in answered("info")

@@ -27,9 +27,9 @@ from spectralgp import (
 )
 from spectralgp.show.plots import (
     plot_calibration,
-    plot_filled,
     plot_filter,
     plot_fourier,
+    plot_imputed,
     plot_prediction,
     plot_signal,
 )
@@ -77,7 +77,7 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
     assert plot_fourier(np.ones(9), graph, ax=ax) is ax
     assert plot_signal(graph, np.ones(9), ax=ax, colorbar=False) is ax
     assert plot_prediction([1.0], [1.0], [1.0], ax=ax) is ax
-    assert plot_filled([[np.nan]], [[1.0]], [[1.0]], 0, ax=ax) is ax
+    assert plot_imputed([[np.nan]], [[1.0]], [[1.0]], 0, ax=ax) is ax
     assert plt.get_fignums() == [ax.figure.number]
     assert ax.figure.axes == [ax]
 
@@ -89,7 +89,7 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
         lambda graph: plot_fourier(np.ones(9), graph),
         lambda graph: plot_signal(graph, np.ones(9)),
         lambda graph: plot_prediction([1.0], [1.0], [1.0]),
-        lambda graph: plot_filled([[np.nan]], [[1.0]], [[1.0]], 0),
+        lambda graph: plot_imputed([[np.nan]], [[1.0]], [[1.0]], 0),
     ],
 )
 def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
@@ -446,7 +446,7 @@ def holed():
 
 def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
     signal, filled = holed
-    plot_signal(graph, signal, filled=filled, ax=ax, missing_label="failed sensor")
+    plot_signal(graph, signal, imputed=filled, ax=ax, missing_label="failed sensor")
     _, nodes, squares, *_, hollow = ax.collections
     kept = [0, 1, 3, 4, 6, 7]
     np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[kept])
@@ -462,14 +462,14 @@ def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
 
 
 def test_what_was_observed_is_drawn_as_it_was(graph, ax):
-    plot_signal(graph, np.arange(9.0), filled=np.full(9, 99.0), ax=ax)
+    plot_signal(graph, np.arange(9.0), imputed=np.full(9, 99.0), ax=ax)
     _, nodes = ax.collections
     np.testing.assert_array_equal(nodes.get_array(), np.arange(9.0))
     assert ax.get_legend() is None
 
 
 def test_a_signal_that_was_filled_in_altogether_is_drawn(graph, ax):
-    plot_signal(graph, np.full(9, np.nan), filled=np.arange(9.0), ax=ax, symmetric=True, labels=list("abcdefghi"))
+    plot_signal(graph, np.full(9, np.nan), imputed=np.arange(9.0), ax=ax, symmetric=True, labels=list("abcdefghi"))
     squares = ax.collections[2]
     np.testing.assert_array_equal(squares.get_array(), np.arange(9.0))
     assert squares.get_clim() == (-8, 8)
@@ -482,7 +482,7 @@ NODES = [f"node {index}" for index in range(9)]
 def test_a_series_is_matched_to_nodes_by_name(weights, ax, holed):
     graph = Graph(weights, NODES, np.random.default_rng(0).uniform(size=(9, 2)))
     signal, filled = (pd.Series(values, index=NODES) for values in holed)
-    plot_signal(graph, signal[::-1], filled=filled.sample(frac=1, random_state=1), ax=ax)
+    plot_signal(graph, signal[::-1], imputed=filled.sample(frac=1, random_state=1), ax=ax)
     _, nodes, squares, *_ = ax.collections
     np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[[0, 1, 3, 4, 6, 7]])
     np.testing.assert_array_equal(nodes.get_array(), holed[0][[0, 1, 3, 4, 6, 7]])
@@ -497,7 +497,7 @@ def test_a_series_without_names_to_match_is_in_the_order_of_the_nodes(weights, a
     np.testing.assert_array_equal(ax.collections[1].get_array(), np.arange(9.0))
 
 
-@pytest.mark.parametrize("argument", ["signal", "filled"])
+@pytest.mark.parametrize("argument", ["signal", "imputed"])
 @pytest.mark.parametrize(
     ("names", "index", "message"),
     [
@@ -515,7 +515,7 @@ def test_a_series_without_names_to_match_is_in_the_order_of_the_nodes(weights, a
 )
 def test_a_series_that_does_not_match_is_refused(weights, argument, names, index, message):
     graph = Graph(weights, names, np.zeros((9, 2)))
-    given = {"signal": np.ones(9), "filled": np.ones(9)} | {argument: pd.Series(np.ones(9), index=index)}
+    given = {"signal": np.ones(9), "imputed": np.ones(9)} | {argument: pd.Series(np.ones(9), index=index)}
     with pytest.raises(ValueError, match=f"{argument} {message}"):
         plot_signal(graph, **given)
     assert plt.get_fignums() == []
@@ -563,14 +563,14 @@ def test_labels_stand_on_the_nodes_and_out_from_them(graph, ax):
         ({"signal": np.full(9, np.nan)}, "signal must have a value at some node; got NaN at all 9"),
         ({"signal": np.r_[np.inf, np.ones(8)]}, "signal must be finite or NaN; got inf"),
         ({"labels": ["a"]}, "labels must hold one text for each of the 9 nodes; got 1"),
-        ({"filled": np.ones((2, 9))}, r"filled must have shape \(n_nodes,\) with n_nodes = 9; got \(2, 9\)"),
-        ({"filled": np.full(9, np.inf)}, "filled must be finite or NaN; got inf"),
+        ({"imputed": np.ones((2, 9))}, r"imputed must have shape \(n_nodes,\) with n_nodes = 9; got \(2, 9\)"),
+        ({"imputed": np.full(9, np.inf)}, "imputed must be finite or NaN; got inf"),
     ],
 )
 def test_bad_signal_arguments_are_named(weights, change, message):
     graph = Graph(weights, coordinates=change.get("coordinates", np.zeros((9, 2))))
     with pytest.raises(ValueError, match=message):
-        plot_signal(graph, change.get("signal", np.ones(9)), filled=change.get("filled"), labels=change.get("labels"))
+        plot_signal(graph, change.get("signal", np.ones(9)), imputed=change.get("imputed"), labels=change.get("labels"))
     assert plt.get_fignums() == []
 
 
@@ -786,7 +786,7 @@ def as_frames(imputed, index=None):
 
 def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(imputed, ax):
     observed, completed, std = imputed
-    plot_filled(*imputed, 1, ax=ax, level=0.8)
+    plot_imputed(*imputed, 1, ax=ax, level=0.8)
     seen, filled = lines(ax)["observed"], lines(ax)["imputed"]
     np.testing.assert_array_equal(seen.get_xydata(), np.column_stack([range(6), observed[:, 1]]))
     assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
@@ -802,7 +802,7 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
 
 @pytest.mark.parametrize("node", [1, np.int64(1), "Bergen"])
 def test_a_table_has_its_own_names_and_days(imputed, ax, node):
-    plot_filled(*as_frames(imputed), node, ax=ax)
+    plot_imputed(*as_frames(imputed), node, ax=ax)
     days = 19752 + np.arange(6)  # of 30 January 2024 since 1970: 54 years of 365 days, 13 leap days, 29 days
     np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), days[HOLES])
     np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][HOLES, 1])
@@ -813,7 +813,7 @@ def test_a_table_has_its_own_names_and_days(imputed, ax, node):
 
 def test_columns_of_tables_are_matched_by_name(imputed, ax):
     observed, completed, std = as_frames(imputed)
-    plot_filled(observed, completed[STATIONS[::-1]], std[["Bergen", "Oslo", "Bodø"]], "Bodø", ax=ax)
+    plot_imputed(observed, completed[STATIONS[::-1]], std[["Bergen", "Oslo", "Bodø"]], "Bodø", ax=ax)
     np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][:1, 2])
     ((bottom, top),) = (segment[:, 1] for segment in ax.collections[0].get_segments())
     assert (bottom, top) == pytest.approx(norm(imputed[1][0, 2], imputed[2][0, 2]).interval(0.9), rel=FORMULA)
@@ -822,7 +822,7 @@ def test_columns_of_tables_are_matched_by_name(imputed, ax):
 def test_arrays_may_have_names_and_positions(imputed, ax):
     """The signals came in another order than their years."""
     years = pd.Index([2005, 2003, 2004, 2000, 2001, 2002], name="year")
-    plot_filled(*imputed, "Bergen", ax=ax, names=STATIONS, positions=years, ylabel="snow (cm)")
+    plot_imputed(*imputed, "Bergen", ax=ax, names=STATIONS, positions=years, ylabel="snow (cm)")
     observed, completed, _ = imputed
     np.testing.assert_array_equal(lines(ax)["observed"].get_xdata(), range(2000, 2006))
     np.testing.assert_array_equal(lines(ax)["observed"].get_ydata(), observed[[3, 4, 5, 1, 2, 0], 1])
@@ -840,7 +840,7 @@ def test_arrays_may_have_names_and_positions(imputed, ax):
     ],
 )
 def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabel, written):
-    plot_filled(*as_frames(imputed, index), "Bergen", ax=ax)
+    plot_imputed(*as_frames(imputed, index), "Bergen", ax=ax)
     assert [text.get_text() for text in ax.get_xticklabels()] == written
     np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), HOLES)
     assert ax.get_xlabel() == xlabel
@@ -849,10 +849,10 @@ def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabe
 def test_masked_entries_and_nulls_are_holes(imputed, ax):
     observed, completed, std = imputed
     masked = np.ma.array(completed, mask=np.isnan(observed))
-    plot_filled(masked, completed, std, 1, ax=ax)
+    plot_imputed(masked, completed, std, 1, ax=ax)
     table = as_frames(imputed)[0].astype("Float64")
     assert table["Bergen"].isna().sum() == 3
-    plot_filled(table, completed, std, 1, ax=ax)
+    plot_imputed(table, completed, std, 1, ax=ax)
     for line in (ax.lines[1], ax.lines[3]):
         np.testing.assert_array_equal(line.get_ydata(), completed[HOLES, 1])
 
@@ -862,7 +862,7 @@ def test_the_legend_names_what_is_there(imputed, ax, missing, entries):
     """A node that always reports, and one that never does."""
     observed, completed, _ = imputed
     observed[:, 0] = np.nan if missing else completed[:, 0]
-    plot_filled(observed, completed, np.ones((6, 3)), 0, ax=ax)
+    plot_imputed(observed, completed, np.ones((6, 3)), 0, ax=ax)
     assert texts(ax) == entries
     assert [len(line.get_xdata()) for line in ax.lines] == [6]
 
@@ -870,7 +870,7 @@ def test_the_legend_names_what_is_there(imputed, ax, missing, entries):
 def test_other_nodes_need_not_be_filled_in(imputed, ax):
     observed, completed, std = imputed
     completed[0, 2] = std[0, 2] = np.nan
-    plot_filled(observed, completed, std, 1, ax=ax)
+    plot_imputed(observed, completed, std, 1, ax=ax)
     np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), completed[HOLES, 1])
 
 
@@ -900,7 +900,7 @@ def test_other_nodes_need_not_be_filled_in(imputed, ax):
 def test_bad_arguments_of_what_fills_in_are_named(imputed, change, message):
     arguments = dict(zip(("observed", "completed", "std"), imputed, strict=True)) | {"node": 1} | change
     with pytest.raises(ValueError, match=message):
-        plot_filled(**arguments)
+        plot_imputed(**arguments)
     assert plt.get_fignums() == []
 
 
@@ -914,13 +914,13 @@ def test_tables_that_do_not_match_are_refused(imputed, position):
         tables = as_frames(imputed)
         tables[position] = change(tables[position])
         with pytest.raises(ValueError, match=message):
-            plot_filled(*tables, "Bergen")
+            plot_imputed(*tables, "Bergen")
     assert plt.get_fignums() == []
 
 
 def test_positions_of_signals_are_numbers_or_dates(imputed):
     with pytest.raises(TypeError, match="positions must be numbers or dates; got text"):
-        plot_filled(*imputed, 1, positions=list("abcdef"))
+        plot_imputed(*imputed, 1, positions=list("abcdef"))
 
 
 # Calibration

@@ -119,7 +119,7 @@ def impute(asked: ImputeCommand) -> None:
         values, deviation = fitted.impute(data.inputs, data.signals, **beside)
     n_imputed = int(data.signals.isna().to_numpy().sum())
     dialect = files.dialect_for(asked, asked.signals)
-    _answer(asked, values, deviation, dialect, f"Imputed {n_imputed} values of", (), n_filled=n_imputed)
+    _answer(asked, values, deviation, dialect, f"Imputed {n_imputed} values of", (), n_imputed=n_imputed)
 
 
 def score(asked: ScoreCommand) -> None:

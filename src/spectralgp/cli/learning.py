@@ -219,9 +219,9 @@ def compare(asked: CompareCommand) -> None:
     others, imputed = _baselines(training, new), _imputations(model, errors.name, data, new)
     sentences = comparison_words(errors, pits, others, imputed)
     rows = [row for *_, row in learnt]
-    baselines, fillings = [row_of(one) for one in others], [row_of(one) for one in imputed]
+    baselines, imputations = [row_of(one) for one in others], [row_of(one) for one in imputed]
     answer: dict[str, Any] = {"n_signals": len(training.signals), "n_held_out": n_held_out}
-    answer |= {"kernels": rows, "baselines": baselines, "fillings": fillings, "words": sentences}
+    answer |= {"kernels": rows, "baselines": baselines, "imputations": imputations, "words": sentences}
 
     def show() -> None:
         console, hidden = Console(), ""
@@ -229,7 +229,7 @@ def compare(asked: CompareCommand) -> None:
             console.print(sentence, highlight=False, markup=False)
         console.print(table_of([*rows, *baselines], COLUMNS))
         if imputed:
-            console.print(table_of(fillings, IMPUTATION_COLUMNS, title="\nimputation"))
+            console.print(table_of(imputations, IMPUTATION_COLUMNS, title="\nimputation"))
             hidden = f" Imputation: {imputed[0].n_values} observed values of the held-out signals were hidden, in runs "
             hidden += "like those of the missing values."
         console.print(
@@ -256,10 +256,10 @@ def comparison_words(
 
     The first of `imputed` is the model, the others are baselines; there are none without missing values.
     """
-    ours, *filled = (replace(one, name=f"learnt model ({one.name})") for one in [errors, *imputed[:1]])
+    ours, *ours_imputed = (replace(one, name=f"learnt model ({one.name})") for one in [errors, *imputed[:1]])
     return [
         *words.baseline_words([ours, *others], words.SOURCES["held out"]["scored"]),
-        *words.baseline_words([*filled, *imputed[1:]], words.IMPUTING),
+        *words.baseline_words([*ours_imputed, *imputed[1:]], words.IMPUTING),
         *(f"{errors.name}: {one}" for one in words.calibration_words(calibration_of(pits))),
     ]
 

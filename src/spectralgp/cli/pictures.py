@@ -76,7 +76,7 @@ def plot(asked: PlotCommand) -> None:
 
 def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
     """Draw nodes over time, a map or the filters of a model of signals."""
-    from spectralgp.show.plots import plot_filled, plot_filter, plot_prediction, plot_signal
+    from spectralgp.show.plots import plot_filter, plot_imputed, plot_prediction, plot_signal
 
     path, row = asked.signals, asked.row
     if asked.steps is not None:
@@ -98,8 +98,8 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
         place = len(labels) - 1 if row is None else labels.index(row)
         graph = model.graph_.require_whole("to be drawn")
         ordered = list(graph.names or observed.columns)
-        known, filled = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
-        plot_signal(graph, known, filled=filled, ax=axes[0], aspect=map_aspect(graph.coordinates))
+        known, imputed = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
+        plot_signal(graph, known, imputed=imputed, ax=axes[0], aspect=map_aspect(graph.coordinates))
         axes[0].set_title(labels[place])
         return
     columns = {str(name): place for place, name in enumerate(observed.columns)}
@@ -107,7 +107,7 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
         column = columns[name]
         values = observed.iloc[:, column]
         if values.isna().any():
-            plot_filled(observed, completed, std, column, ax=ax, level=asked.level)
+            plot_imputed(observed, completed, std, column, ax=ax, level=asked.level)
             continue
         mean, spread = model.predict(data.inputs, return_std=True, include_noise=True)
         own = observed.columns[column]

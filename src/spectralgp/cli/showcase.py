@@ -28,7 +28,7 @@ from spectralgp.datasets import load_air_quality, load_us_income
 from spectralgp.files.tables import write_tables
 from spectralgp.learning.baselines import graph_neighbours, iterative
 from spectralgp.scores import coverage, root_mean_square_error
-from spectralgp.show.plots import COLOURS, plot_filled, plot_filter, plot_signal
+from spectralgp.show.plots import COLOURS, plot_filter, plot_imputed, plot_signal
 from spectralgp.show.report.numbers import Which
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _draw_outage(result: DemoResult, ax: Axes) -> None:
     squares = np.where(hidden, data.measured - completed, np.nan)[:, stations] ** 2
     station = int(stations[np.argsort(np.nanmean(squares, axis=0))[len(stations) // 2]])
     options: dict[str, Any] = {"positions": data.dates, "level": LEVEL, "ylabel": UNIT}
-    plot_filled(data.known, completed, result.std, station, ax=ax, names=names, **options)
+    plot_imputed(data.known, completed, result.std, station, ax=ax, names=names, **options)
     days = hidden[:, station]
     ax.plot(data.dates[days], data.measured[days, station], "kx", markersize=6, label="hidden from all")
     low, high = ax.get_ylim()
@@ -225,7 +225,7 @@ def _draw_day(result: DemoResult, ax: Axes) -> None:
     data = result.data
     day = int(np.argmax(data.hidden.sum(axis=1)))
     look: dict[str, Any] = {"node_size": 60, "aspect": ASPECT, "colorbar_label": ""}
-    plot_signal(data.graph, data.known[day], filled=result.completed[day], ax=ax, **look)
+    plot_signal(data.graph, data.known[day], imputed=result.completed[day], ax=ax, **look)
     ax.set_adjustable("datalim")  # as wide as the panel below it
     ax.set_title(f"{data.dates[day]}, squares imputed", loc="left")
 

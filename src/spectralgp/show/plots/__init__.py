@@ -8,7 +8,7 @@ figure, and returns the axes. A legend above the axes leaves a title room by ``a
 from spectralgp._basics.extras import require
 from spectralgp.show.plots.filters import plot_filter, plot_fourier
 from spectralgp.show.plots.forecasts import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
-from spectralgp.show.plots.predictions import plot_calibration, plot_filled, plot_prediction
+from spectralgp.show.plots.predictions import plot_calibration, plot_imputed, plot_prediction
 from spectralgp.show.plots.signals import plot_signal
 from spectralgp.show.plots.style import COLOURS, LINE_STYLES
 
@@ -17,11 +17,11 @@ __all__ = [
     "LINE_STYLES",
     "plot_backtest",
     "plot_calibration",
-    "plot_filled",
     "plot_filter",
     "plot_forecast",
     "plot_forecast_map",
     "plot_fourier",
+    "plot_imputed",
     "plot_prediction",
     "plot_rates",
     "plot_signal",

@@ -103,7 +103,7 @@ def plot_prediction(
     return ax
 
 
-def plot_filled(
+def plot_imputed(
     observed: ArrayLike,
     completed: ArrayLike,
     std: ArrayLike,
@@ -140,11 +140,11 @@ def plot_filled(
     Examples
     --------
     >>> import numpy as np
-    >>> from spectralgp.show.plots import plot_filled
+    >>> from spectralgp.show.plots import plot_imputed
     >>> observed = np.array([[1.0, 2.0], [1.5, np.nan], [2.0, 3.0]])
     >>> completed = np.array([[1.0, 2.0], [1.5, 2.4], [2.0, 3.0]])
     >>> std = np.where(np.isnan(observed), 0.2, 0.0)
-    >>> ax = plot_filled(observed, completed, std, "Bergen", names=["Oslo", "Bergen"])
+    >>> ax = plot_imputed(observed, completed, std, "Bergen", names=["Oslo", "Bergen"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()], ax.lines[1].get_xydata().tolist()
     (['observed', 'imputed', '90% interval'], [[1.0, 2.4]])
     """
@@ -175,7 +175,7 @@ def plot_filled(
         order = np.argsort(places, kind="stable")
         ax.plot(places[order], series[order], "o-", color=BLUE, linewidth=0.8, label="observed", **marks)
     if missing.any():
-        ax.plot(places[missing], centres, style.FILLED_MARKER, color=ORANGE, label="imputed", **marks)
+        ax.plot(places[missing], centres, style.IMPUTED_MARKER, color=ORANGE, label="imputed", **marks)
         low, high = centres - half_widths, centres + half_widths
         width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
         ax.vlines(

@@ -12,7 +12,7 @@ from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.tables import match_columns, series_index
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges, is_range
-from spectralgp.show.plots.style import FILLED_MARKER, as_axes, size_in_points
+from spectralgp.show.plots.style import IMPUTED_MARKER, as_axes, size_in_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def plot_signal(
     graph: Graph,
     signal: ArrayLike,
     *,
-    filled: ArrayLike | None = None,
+    imputed: ArrayLike | None = None,
     ax: Axes | None = None,
     cmap: str | None = None,
     vmin: float | None = None,
@@ -53,7 +53,7 @@ def plot_signal(
     signal : array-like of shape (n_nodes,)
         One value per node; NaN or masked values are missing and drawn as hollow nodes, with a legend. A pandas Series
         is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
-    filled : array-like of shape (n_nodes,), optional
+    imputed : array-like of shape (n_nodes,), optional
         Values of nodes that are missing in `signal`, such as a row of the result of ``model.impute``. These nodes are
         squares with a wide border, on the same colour scale.
     cmap, vmin, vmax : str and floats, optional
@@ -75,7 +75,7 @@ def plot_signal(
     >>> from spectralgp import Graph
     >>> from spectralgp.show.plots import plot_signal
     >>> graph = Graph.from_edges([(0, 1), (1, 2)], coordinates=[[0, 0], [1, 0], [1, 1]])
-    >>> ax = plot_signal(graph, [1.0, float("nan"), 3.0], filled=[1.0, 2.2, 3.0])
+    >>> ax = plot_signal(graph, [1.0, float("nan"), 3.0], imputed=[1.0, 2.2, 3.0])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['observed', 'imputed']
     """
@@ -84,8 +84,8 @@ def plot_signal(
     coordinates = _plane(graph)
     values = _as_signal(signal, "signal", graph)
     observed = ~np.isnan(values)
-    if filled is not None:
-        values = np.where(observed, values, _as_signal(filled, "filled", graph))
+    if imputed is not None:
+        values = np.where(observed, values, _as_signal(imputed, "imputed", graph))
     known = ~np.isnan(values)
     if not known.any():
         raise ValueError(f"signal must have a value at some node; got NaN at all {graph.n_nodes}. Pass one signal.")
@@ -147,16 +147,16 @@ def _draw_nodes(
     border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
     across, up = places.T
     empty = np.isnan(values)
-    filled = ~observed & ~empty
+    imputed = ~observed & ~empty
     thin: dict[str, Any] = {"edgecolors": "0.25", "linewidths": border, "s": size, "zorder": 2}
     # a wide border tells an empty node from one with a pale colour
     wide = thin | {"edgecolors": "black", "linewidths": 2.5 * border}
     nodes = ax.scatter(across[observed], up[observed], c=values[observed], **thin, **scale)
-    if filled.any():
-        ax.scatter(across[filled], up[filled], c=values[filled], marker=FILLED_MARKER, **wide, **scale)
+    if imputed.any():
+        ax.scatter(across[imputed], up[imputed], c=values[imputed], marker=IMPUTED_MARKER, **wide, **scale)
         # grey in the legend, for colours are values
         ax.scatter([], [], facecolors="0.8", label="observed", **thin)
-        ax.scatter([], [], facecolors="0.8", label="imputed", marker=FILLED_MARKER, **wide)
+        ax.scatter([], [], facecolors="0.8", label="imputed", marker=IMPUTED_MARKER, **wide)
     if empty.any():
         ax.scatter(across[empty], up[empty], facecolors="white", label=missing_label, **wide)
     return nodes

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # no common divisor with the number of colours, so that a colour comes back with another style
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
-FILLED_MARKER = "s"  # of imputed values; circles are observed ones
+IMPUTED_MARKER = "s"  # of imputed values; circles are observed ones
 SMALLEST_FONT, LINE_HEIGHT = 5.0, 1.15  # in points, and in sizes of the font
 
 
