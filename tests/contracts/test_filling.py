@@ -312,7 +312,7 @@ def test_transfer_says_where_it_replaces_a_filter_that_is_negative_between_frequ
     own = model.spectrum_.eigenvalues
     change = np.max(np.abs(moved.response(own) - model.response(own))) / model.response(own).max()
     assert "the filter of Polynomial(2) was negative between the frequencies that it was learnt on" in moved.summary()
-    assert f"differs by {change:.1%} of its largest value at most" in moved.summary()
+    assert f"differ by at most {change:.1%} of the largest value." in moved.summary()
     power = moved.fits_[0].model.graph_kernel.power(np.linalg.eigvalsh(oracle.laplacian(oracle.ring(6), scaled=True)))
     std = moved.predict(None, return_std=True)[1]
     assert relative_error(std**2, np.full((1, 6), np.mean(power))) < MASKED

@@ -53,7 +53,7 @@ from spectralgp.show.report.numbers import (
     gather,
 )
 from spectralgp.show.report.page import page_of
-from spectralgp.show.report.shapes import SpectrumModes, shape_of
+from spectralgp.show.report.shapes import shape_of
 from tolerances import EXACT, FORMULA
 
 NASTY = [
@@ -617,7 +617,7 @@ def shifted(ours):
 
 
 def _filter(which, mean, std):
-    modes = SpectrumModes(np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
+    modes = (np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
     return LearntFilter(which, mean, std, shape_of(modes, mean))
 
 

@@ -14,7 +14,7 @@ from spectralgp import Graph
 from spectralgp.scores import calibration_of
 from spectralgp.show.report import figures
 from spectralgp.show.report.numbers import FilterBands, LearntFilter, Predictions
-from spectralgp.show.report.shapes import SpectrumModes, shape_of
+from spectralgp.show.report.shapes import shape_of
 
 NAN = np.nan
 NODES = np.arange(3)
@@ -170,7 +170,7 @@ def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
 
 def test_filters_have_an_axis_for_their_units_and_one_for_shares():
     """What carries over has none of them, so that it is drawn below the others, and the spectrum below both."""
-    modes = SpectrumModes(np.linspace(0, 1, 3), np.full(3, 1 / 3))
+    modes = (np.linspace(0, 1, 3), np.full(3, 1 / 3))
 
     def bands(*kinds):
         values = np.array([3.0, 2.0, 1.0])

@@ -159,15 +159,15 @@ def filter_shape(
 
     Without draws, and for the carry-over filter, there is no uncertainty.
     """
-    from spectralgp.show.report.shapes import SpectrumModes, shape_of
+    from spectralgp.show.report.shapes import representative_modes, shape_of
 
-    modes = SpectrumModes.of(spectrum)
-    values, _ = average_response(fitted, spectrum, modes.points, which)
+    modes = representative_modes(spectrum)
+    values, _ = average_response(fitted, spectrum, modes[0], which)
     draws = None
     if drawn and which != "carry":
         parts = [part for part in drawn if any(share for share, *_ in part)]
         chosen = zip(*(_resampled(part, max(map(len, parts))) for part in parts), strict=True)
-        draws = np.array([average_response(one, spectrum, modes.points, which)[0] for one in chosen])
+        draws = np.array([average_response(one, spectrum, modes[0], which)[0] for one in chosen])
     return shape_of(modes, values, draws)
 
 

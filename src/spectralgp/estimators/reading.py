@@ -294,7 +294,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     stacking, kernels = _checked_parameters(estimator, solver)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
-    layout = layout_of(Y)
+    layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None  # None for arrays
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
@@ -375,11 +375,6 @@ def _order_of_rows(
             "signals with missing values, and name the columns of X as the nodes."
         )
     return None
-
-
-def layout_of(given: Any) -> TableKind | None:
-    """Kind of a table that answers can be written as; None for arrays."""
-    return given.layout if isinstance(given, Table) and given.layout.library in WRITTEN else None
 
 
 def labels_of(*tables: Any) -> Any:

@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count, Number, axes, ge
 from spectralgp._basics.tables import LIBRARIES, TableKind
 from spectralgp.files.nouns import FOUND, NAME, SIGNALS
-from spectralgp.files.schema import Kind, are_places, derived, each, ensure, hints_of, maker, record, several
+from spectralgp.files.schema import MAKERS, Kind, are_places, derived, each, ensure, hints_of, record, several
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
 from spectralgp.learning.fitting import FittedModels, condition_all
@@ -38,12 +38,8 @@ from spectralgp.series.stack import LAGS
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 
 
-class EstimatorParameters(dict[str, Any]):
+def parameters_of(reading: Any, **found: Any) -> dict[str, Any]:
     """Parameters of an estimator by name."""
-
-
-@maker(EstimatorParameters)
-def _parameters(reading: Any, **found: Any) -> dict[str, Any]:
     if "spectrum" in found and not isinstance(found["spectrum"], str):
         found["spectrum"] = reading.settings(found["spectrum"])
     if isinstance(found.get("graph_kernel"), tuple):
@@ -51,6 +47,9 @@ def _parameters(reading: Any, **found: Any) -> dict[str, Any]:
     if (stacking := found.pop("stacking", None)) is not None:
         found["graph_kernel"] = replace(stacking, kernels=found["graph_kernel"])
     return found
+
+
+MAKERS[parameters_of] = parameters_of
 
 
 TABLES = {"signals": SIGNALS} | {
@@ -78,7 +77,7 @@ OF_ANY: dict[str, Kind] = {
 # ------------------------------------------------------------------------------------------------------ regressors
 
 PARAMETERS = record(
-    EstimatorParameters,
+    parameters_of,
     **OF_ANY,
     graph_kernel=GraphKernel | several(GraphKernel) | None,
     input_kernel=Literal["precomputed"] | Kernel | None,
@@ -171,7 +170,7 @@ FORECASTER = record(
     kind=Literal["forecaster"],
     **WHOLE,
     parameters=record(
-        EstimatorParameters,
+        parameters_of,
         **OF_ANY,
         components=AUTO | several(Component, least=1),
         seasons=AUTO | float | several(float) | None,
@@ -210,7 +209,7 @@ CLASSIFIER = record(
     SimpleNamespace,
     kind=Literal["classifier"],
     **WHOLE,
-    parameters=record(EstimatorParameters, **OF_ANY, input_kernel=Kernel | None, spectrum=SETTINGS),
+    parameters=record(parameters_of, **OF_ANY, input_kernel=Kernel | None, spectrum=SETTINGS),
     classes=several(NAME, least=2),
     labels=Annotated[Indices, axes("n_signals", "n_nodes")],  # places among the classes, -1 where there is none
     is_flat=bool,

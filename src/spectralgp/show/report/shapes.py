@@ -11,6 +11,7 @@ import numpy as np
 from spectralgp._basics.checks import Array
 from spectralgp.model.spectra import Spectrum
 
+Modes = tuple[Array, Array]  # frequencies of a graph, and their shares
 Kind = Literal["none", "flat", "low-pass", "high-pass", "band-pass", "band-stop", "several humps"]
 
 N_BINS = 30  # of the spectrum, in each of which a filter is looked at once
@@ -37,26 +38,18 @@ MEANINGS: dict[Kind, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class SpectrumModes:
-    """Representative frequencies of a graph: the lowest, the highest, and the mean of each bin between them."""
-
-    points: Array  # ascending
-    shares: Array  # of the graph's frequencies, adding up to one
-
-    @classmethod
-    def of(cls, spectrum: Spectrum) -> SpectrumModes:
-        """Representative frequencies of a spectrum."""
-        values = np.clip(spectrum.eigenvalues, 0.0, spectrum.upper)
-        counts = np.maximum(spectrum.multiplicities, 0.0)  # weights of a quadrature may be negative one by one
-        low, high = float(values.min()), float(values.max())
-        inside = np.linspace(low, high, N_BINS + 1)
-        bins = np.minimum(np.searchsorted(inside, values, side="right"), N_BINS)
-        bins = np.where(values <= low, 0, np.where(values >= high, N_BINS + 1, bins))
-        totals = np.bincount(bins, counts, N_BINS + 2)
-        there = totals > 0
-        points = np.bincount(bins, counts * values, N_BINS + 2)[there] / totals[there]
-        return cls(points, totals[there] / totals.sum())
+def representative_modes(spectrum: Spectrum) -> Modes:
+    """Frequencies, ascending, and their shares: the lowest, the highest, and the mean of each bin between them."""
+    values = np.clip(spectrum.eigenvalues, 0.0, spectrum.upper)
+    counts = np.maximum(spectrum.multiplicities, 0.0)  # single weights of a quadrature may be negative
+    low, high = float(values.min()), float(values.max())
+    inside = np.linspace(low, high, N_BINS + 1)
+    bins = np.minimum(np.searchsorted(inside, values, side="right"), N_BINS)
+    bins = np.where(values <= low, 0, np.where(values >= high, N_BINS + 1, bins))
+    totals = np.bincount(bins, counts, N_BINS + 2)
+    there = totals > 0
+    points = np.bincount(bins, counts * values, N_BINS + 2)[there] / totals[there]
+    return points, totals[there] / totals.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +79,7 @@ class FilterShape:
         return ", ".join([*listed, f"{last:.3g} at the highest"])
 
 
-def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) -> FilterShape:
+def shape_of(modes: Modes, values: Array, draws: Array | None = None) -> FilterShape:
     """Shape of a filter from its values at the frequencies of `modes`, and from draws of these, if any.
 
     The kind follows from shares of the power, the square of a filter, summed over the graph's frequencies. A filter is
@@ -94,19 +87,20 @@ def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) ->
     evidence against a flat one is large. Otherwise turning points are left out, the smallest first, if the powers on
     either side do not differ by as much or the hump holds less than `SMALLEST_HUMP` of it; the others give the kind.
     """
+    points, shares = modes
     if float(np.max(np.abs(values))) < ZERO_FILTER:
-        return FilterShape("none", False, _turns(modes, values, []))
-    power = _relative(values, modes.shares)
+        return FilterShape("none", False, _turns(points, values, []))
+    power = _relative(values, shares)
     above = float(1 - power.min())  # share of the power above its least, as the mean is one
     distances = None
     if draws is not None:
-        drawn = _relative(draws, modes.shares)
+        drawn = _relative(draws, shares)
         spread = np.std(drawn[:, :, None] - drawn[:, None, :], axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):  # where draws do not differ, as no power does from itself
             distances = np.nan_to_num(np.abs(power[:, None] - power) / spread, posinf=np.inf)
     if above < SMALLEST_HUMP if distances is None else distances.max() < TOLD_APART:
-        return FilterShape("flat", above >= SMALLEST_HUMP, _turns(modes, values, []))
-    extremes = _pruned(power, modes.shares, distances)
+        return FilterShape("flat", above >= SMALLEST_HUMP, _turns(points, values, []))
+    extremes = _pruned(power, shares, distances)
     is_rising = [bool(power[after] > power[before]) for before, after in pairwise(extremes)]
     kinds: dict[tuple[bool, ...], Kind] = {
         (False,): "low-pass",
@@ -115,7 +109,7 @@ def shape_of(modes: SpectrumModes, values: Array, draws: Array | None = None) ->
         (False, True): "band-stop",
     }
     kind = kinds.get(tuple(is_rising), "several humps")
-    return FilterShape(kind, above < WEAK_SHARE, _turns(modes, values, extremes))
+    return FilterShape(kind, above < WEAK_SHARE, _turns(points, values, extremes))
 
 
 def _relative(values: Array, shares: Array) -> Array:
@@ -124,9 +118,9 @@ def _relative(values: Array, shares: Array) -> Array:
     return np.asarray(power / (power @ shares)[..., None])
 
 
-def _turns(modes: SpectrumModes, values: Array, extremes: list[int]) -> tuple[tuple[float, float], ...]:
+def _turns(points: Array, values: Array, extremes: list[int]) -> tuple[tuple[float, float], ...]:
     places = sorted({0, *extremes, values.size - 1})
-    return tuple((float(modes.points[place]), float(values[place])) for place in places)
+    return tuple((float(points[place]), float(values[place])) for place in places)
 
 
 def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
