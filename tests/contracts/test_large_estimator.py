@@ -243,7 +243,7 @@ def test_columns_of_a_table_are_matched_by_name(either):
 
 
 def test_covariances_and_nodes_that_are_too_many_are_refused(large):
-    with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
+    with pytest.raises(ValueError, match="Covariances between nodes are not available on a large graph"):
         large.predict(NEW, return_cov=True)
     with pytest.raises(ValueError, match="by must be 'signal' on a large graph"):
         large.leave_one_out("node")

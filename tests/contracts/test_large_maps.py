@@ -15,6 +15,7 @@ from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.learning import Task
 from spectralgp.learning.expectations import LatentExpectation
 from spectralgp.model.fields import ObservationModel, find_sites
+from spectralgp.model.fields.covariances import white_noise
 from spectralgp.model.fields.curvatures import ProbedLatentCovariance
 from spectralgp.model.likelihoods import Bernoulli, Poisson, StudentT
 
@@ -32,7 +33,7 @@ def problem(name: str, missing: float = 0.0, n_probes: int | str = 32):
     rng = np.random.default_rng(1)
     exact = graph_gp(GRAPH, KERNEL, None, WHITE).latent_covariance(NO_INPUTS)
     large = graph_gp(GRAPH, KERNEL, None, WHITE, spectrum=Chebyshev(n_probes=n_probes)).latent_covariance(NO_INPUTS)
-    latent = 0.4 + exact.draw_signal(rng) + exact.draw_noise(rng)
+    latent = 0.4 + exact.draw_signal(rng) + white_noise(exact, rng)
     values = LIKELIHOODS[name].draw(latent, np.ones(latent.shape), rng)
     values[rng.random(values.shape) < missing] = np.nan
     ones = np.ones(values.shape)
@@ -267,5 +268,5 @@ def test_what_is_not_offered_says_so(learnt, counts):
             large.leave_one_out(by)
     with pytest.raises(ValueError, match="spectrum must be exact with a likelihood for joint densities"):
         large.log_predictive_density(None, values, exposure=exposure)
-    with pytest.raises(ValueError, match="return_cov must be False with a likelihood"):
+    with pytest.raises(ValueError, match="Covariances of values are not available with a likelihood"):
         large.predict(None, return_cov=True)

@@ -450,7 +450,7 @@ def test_what_does_not_carry_over_says_so_by_name(fitted):
     several = GraphGPRegressor(GRAPH, [Polynomial(1), Polynomial(2)], RBF(), likelihood="poisson")
     with pytest.raises(ValueError, match="graph_kernel must be one kernel"):
         several.fit(inputs, values)
-    with pytest.raises(ValueError, match="return_cov must be False with a likelihood"):
+    with pytest.raises(ValueError, match="Covariances of values are not available with a likelihood"):
         fitted.predict(np.zeros((1, 1)), return_cov=True)
     with pytest.raises(ValueError, match="likelihood must be 'gaussian' to transfer"):
         fitted.transfer(GRAPH)

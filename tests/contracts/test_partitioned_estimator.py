@@ -237,7 +237,7 @@ def test_what_a_fitted_model_does_is_what_it_does_on_one_machine(known, verb):
 IN_MEMORY = "graph must be in memory {}; got PartitionedGraph. Use a Graph, where it fits into memory."
 OBSERVED = IN_MEMORY.format("for predictions given what was observed")
 REFUSED = {
-    "predict return_cov": (lambda model: model.predict(X[:1], return_cov=True), "return_cov must be False on a large"),
+    "predict return_cov": (lambda model: model.predict(X[:1], return_cov=True), "not available on a large graph"),
     "predict observed": (lambda model: model.predict(X[:2], observed=HOLES[:2]), OBSERVED),
     "predict all observed": (lambda model: model.predict(X[:2], observed=Y[:2]), OBSERVED),
     "sample_y observed": (lambda model: model.sample_y(X[:2], observed=HOLES[:2]), OBSERVED),

@@ -14,6 +14,7 @@ from spectralgp import Diffusion, Graph, graph_gp
 from spectralgp._basics.progress import telling
 from spectralgp.model.fields import EffectPrior, ObservationModel, Sites, find_sites, sites
 from spectralgp.model.fields import curvatures as tables
+from spectralgp.model.fields.covariances import white_noise
 from spectralgp.model.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
@@ -36,7 +37,7 @@ def problem(likelihood: Likelihood, n_signals: int, n_nodes: int, seed: int, mis
     edges = [(node, (node + 1) % n_nodes) for node in range(n_nodes)] + [(0, n_nodes // 2)]
     prior = graph_gp(Graph.from_edges(edges), Diffusion(1.0), RBF(0.7), noise_variance=0.05)
     covariance = prior.latent_covariance(rng.uniform(0.0, 3.0, (n_signals, 1)))
-    latent = 0.4 + covariance.draw_signal(rng) + covariance.draw_noise(rng)
+    latent = 0.4 + covariance.draw_signal(rng) + white_noise(covariance, rng)
     beside = np.full(latent.shape, 6.0 if likelihood.name == "binomial" else 1.0)
     values = likelihood.draw(latent, beside, rng)
     values[rng.random(values.shape) < missing] = np.nan

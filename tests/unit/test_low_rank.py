@@ -83,7 +83,7 @@ def test_rows_do_what_their_matrices_do():
     assert oracle.relative_error(rows.matrices(power, residual), np.stack(matrices)) < FORMULA
     signals = RNG.standard_normal((14, 3))
     loaded = rows.load(signals)
-    assert loaded.shape == (rows.n_coordinates, 3)
+    assert loaded.shape == (sum(rows.vectors.shape), 3)
     assert oracle.relative_error(rows.unload(loaded), signals) < EXACT
     assert np.sum(loaded**2) == pytest.approx(np.sum(signals**2), rel=EXACT)
     solved = np.stack([np.linalg.solve(one, signals[:, j]) for j, one in enumerate(matrices)], axis=1)

@@ -1,10 +1,10 @@
-"""Covariances of signals on the nodes of a graph, noise included; the evidence of signals under them."""
+"""Covariances of signals on the nodes of a graph, noise included, and the evidence of signals."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -16,95 +16,109 @@ from spectralgp.model.fields.factors import (
     BlockCovariance,
     InputCovariance,
     NodeCovariance,
+    PosteriorInputRows,
     PosteriorRows,
     RowCovariance,
 )
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra import FilterBank, Filters, Modes, SpectralData
 
-SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
+SLACK = 0.3  # relative truncation error of the series of a preconditioner, of its smallest value
 NO_COVARIANCE = (
-    "return_cov must be False on a large graph, whose covariance over the nodes would have {n_nodes}^2 entries; got "
-    "True. Ask for std at chosen nodes, or draw samples."
+    "Covariances between nodes are not available on a large graph: they would have {n_nodes}^2 entries. Ask for the "
+    "standard deviation at chosen nodes, or draw samples."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutErrors:
-    """What signals that were left out one by one are predicted wrong by: equation (10).
+    """Errors of leave-one-out predictions of signals: equation (10).
 
-    Where signals have scales, that of a signal left out is not known: its variances are those of a new signal.
+    If signals have scales, that of a signal left out is unknown: its variances are those of a new signal.
     """
 
     signals: Any  # as a block of the spectrum
-    errors: Any  # what is not predicted of them, as a block
+    errors: Any  # a block
     lengths: Array  # e^T C^-1 e of every error, with the covariance of a signal of its scale
     logs: Array  # log |C|, of a new signal
     variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
-    stretch: Array  # by which lengths are longer with the covariance of a new signal
+    stretch: Array  # ratio of lengths with the covariance of a new signal to `lengths`
 
 
 class SignalDistribution(ABC):
-    """Covariance ``C`` of signals as they are observed, noise included, by what predictions ask of it."""
+    """Covariance ``C`` of observed signals, noise included, with the operations of predictions."""
 
     nodes: NodeCovariance
-    is_closed: ClassVar[bool] = True  # whether what was observed of its signals can be conditioned on as it is
-    is_written_out: ClassVar[bool] = True  # whether single entries of it can be had
+    rows: Any  # a `RowCovariance`, or the `PosteriorRows` of new inputs
+    is_written_out: ClassVar[bool] = True  # whether single entries are known
 
     @property
     def basis(self) -> Any:
-        """Of the nodes."""
+        """Basis of the nodes."""
         return self.nodes.basis
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Numbers of signals and nodes."""
+        return self.rows.n_signals, self.basis.graph.n_nodes
 
     @property
     def noise_variance(self) -> float:
-        """How much of it is white noise."""
+        """Variance ``s`` of white noise, part of ``C``."""
         return self.nodes.noise_variance
+
+    @cached_property
+    def powers(self) -> tuple[Array, Array]:
+        """``p`` and ``r``, the variances that inputs explain and those they do not, at the modes of the nodes."""
+        return self.nodes.powers(self.basis.eigenvalues)
 
     @abstractmethod
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         """A block drawn from ``N(0, C - s)``, the signals without noise."""
 
-    def draw_noise(self, random_state: np.random.Generator) -> Any:
-        """A block of white noise."""
-        return self.basis.white(self.shape[0], random_state) * float(np.sqrt(self.noise_variance))
-
-    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
-
-    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Variances at all nodes or some, equation (9), and their root mean square standard error, one per signal."""
-        return self.basis.diagonals(self.variances_at, nodes)
-
+    @abstractmethod
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
-        return self.basis.read_block(self.basis.load(signals.values) - centre())
+        """Signals at new inputs less their mean given known ones, for densities; if possible, without another pass."""
 
-    @abstractmethod
-    def variances_at(self, eigenvalues: Array) -> Array:
-        """Variances of the signals at modes of the nodes, shape (n_signals, n_eigenvalues)."""
 
-    @abstractmethod
-    def mode_matrices(self) -> Array:
-        """Covariances between the signals at each mode of the nodes, shape (n_modes, n_signals, n_signals)."""
+def white_noise(distribution: SignalDistribution, random_state: np.random.Generator) -> Any:
+    """A block of white noise with the noise variance."""
+    white = distribution.basis.white(distribution.shape[0], random_state)
+    return white * float(np.sqrt(distribution.noise_variance))
 
-    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
-        variances = self.variances_at(self.basis.eigenvalues)
-        logs = np.log(variances) @ errors.multiplicities + 2 * self.basis.log_volume
-        return np.sum(errors.energies / variances, axis=1), logs
 
-    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
-        factors = np.asarray(np.linalg.cholesky(self.mode_matrices()), dtype=float)
-        logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ errors.multiplicities
-        return errors.quadratics(factors), logs + 2 * self.basis.log_volume
+def _rows_at(distribution: SignalDistribution, eigenvalues: Array) -> RowCovariance:
+    """Covariances of the signals at modes of the nodes."""
+    rows = distribution.rows
+    return BlockCovariance(rows, eigenvalues) if isinstance(rows, PosteriorRows) else rows
+
+
+def signal_variances(distribution: SignalDistribution, nodes: Indices | None = None) -> tuple[Any, Array]:
+    """Variances at all nodes or some, equation (9), and their root mean square standard errors, one per signal."""
+
+    def at(eigenvalues: Array) -> Array:
+        return _rows_at(distribution, eigenvalues).diagonal(*distribution.nodes.powers(eigenvalues))
+
+    return distribution.basis.diagonals(at, nodes)
+
+
+def mode_matrices(distribution: SignalDistribution) -> Array:
+    """Covariances between the signals at each mode of the nodes, shape (n_modes, n_signals, n_signals)."""
+    return _rows_at(distribution, distribution.basis.eigenvalues).matrices(*distribution.powers)
+
+
+def marginal_lengths(distribution: SignalDistribution, errors: SpectralData) -> tuple[Array, Array]:
+    """``e^T C^-1 e`` and ``log |C|`` of each signal alone; `errors` are read on the spectrum."""
+    variances = _rows_at(distribution, distribution.basis.eigenvalues).diagonal(*distribution.powers)
+    logs = np.log(variances) @ errors.multiplicities + 2 * distribution.basis.log_volume
+    return np.sum(errors.energies / variances, axis=1), logs
+
+
+def sequential_lengths(distribution: SignalDistribution, errors: SpectralData) -> tuple[Array, Array]:
+    """``e^T C^-1 e`` and ``log |C|`` of each signal given the earlier ones."""
+    factors = np.asarray(np.linalg.cholesky(mode_matrices(distribution)), dtype=float)
+    logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ errors.multiplicities
+    return errors.quadratics(factors), logs + 2 * distribution.basis.log_volume
 
 
 class Covariance(SignalDistribution):
@@ -113,32 +127,19 @@ class Covariance(SignalDistribution):
     Blocks of `load` are over the nodes, and add and multiply entry by entry.
     """
 
-    rows: Any
-    finest: float  # the smallest tolerance that a solve should be driven to
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows.n_signals, self.basis.graph.n_nodes
-
-    @cached_property
-    def powers(self) -> tuple[Array, Array]:
-        """``p`` and ``r``, what inputs explain and what each signal has for itself at the modes of the nodes."""
-        return self.nodes.powers(self.basis.eigenvalues)
+    finest: float  # smallest sensible tolerance of a solve
 
     @property
     @abstractmethod
     def largest(self) -> float:
-        """No less than the largest eigenvalue of ``C``."""
-
-    def mode_matrices(self) -> Array:
-        return self.rows.matrices(*self.powers)
+        """Upper bound of the largest eigenvalue of ``C``."""
 
     def load(self, values: Array) -> Any:
-        """Values (..., n_signals, n_nodes) as a block: themselves unless overridden."""
+        """Values (..., n_signals, n_nodes) as a block."""
         return values
 
     def unload(self, block: Any) -> Array:
-        """The values of a block, on the host."""
+        """Values of a block, on the host."""
         return block
 
     @abstractmethod
@@ -157,57 +158,61 @@ class Covariance(SignalDistribution):
     def precondition(self, block: Any) -> tuple[Any, Any]:
         """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
 
-    def log_determinant(self) -> float:
-        """``log |C|``."""
-        logs = float(self.rows.log_determinants(*self.powers) @ self.basis.multiplicities)
-        return logs + 2 * self.shape[0] * self.basis.log_volume
-
-    @abstractmethod
-    def log_density(self, block: Any) -> float:
-        """Log density of a block of the spectrum about zero, all its signals together, with the 2 pi term."""
-
     @abstractmethod
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
 
-    def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
-        """Entries of ``C``, or of its inverse, between those that a mask chooses, row by row."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
-
-    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
-        """Entries of ``C^-1`` between those that a mask chooses and some nodes of a signal."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
-
-    def at_nodes(self) -> list[Modes]:
-        """Entries of ``C^-1`` between the values of all signals at each node, by eigenvalues and eigenvectors."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
-
     @abstractmethod
     def coordinates(self, block: Any) -> Any:
-        """A block of the spectrum as filters to new inputs take it."""
+        """Block of the spectrum in the coordinates of `PosteriorRows`."""
 
     @abstractmethod
     def read(self, signals: Signals) -> Any:
-        """Signals as such coordinates; read when they are used, where they are large."""
+        """Signals in these coordinates; read on use if they are large."""
 
     @abstractmethod
     def at(self, new: Any) -> tuple[Filters, SignalDistribution]:
-        """Filters from the coordinates of complete signals to their means at new inputs, and what is left there."""
-
-    @abstractmethod
-    def joined(self, new: Any) -> Covariance:
-        """Covariance of these signals and, after them, of those at new inputs."""
+        """Filters from coordinates of complete signals to means at new inputs, and the posterior covariance there."""
 
     @abstractmethod
     def left_out(
         self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
     ) -> LeaveOneOutErrors:
-        """Every signal predicted from the others, with coordinates given.
+        """Leave-one-out errors of signals with given coordinates.
 
-        With `shares` it is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
-        `has_energies` the block is that of `signals`, whose energies may be known. On an exact spectrum `errors` may be
-        given that another model makes, as a block.
+        With `shares` a signal is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
+        `has_energies` the block is that of `signals`, whose energies may be known. On an exact spectrum `errors` of
+        another model may be given, as a block.
         """
+
+
+def with_new_inputs(covariance: Any, new: Any) -> Any:
+    """Covariance of signals and, after them, of those at new inputs."""
+    return replace(covariance, rows=covariance.rows.joined(new))
+
+
+def log_determinant(covariance: Covariance) -> float:
+    """``log |C|``."""
+    logs = float(covariance.rows.log_determinants(*covariance.powers) @ covariance.basis.multiplicities)
+    return logs + 2 * covariance.shape[0] * covariance.basis.log_volume
+
+
+def log_density(covariance: Covariance, block: Any) -> float:
+    """Joint log density of a block of the spectrum about zero, with the 2 pi term."""
+    if covariance.is_written_out:
+        rows = covariance.rows
+        length = np.sum(np.square(rows.apply(rows.load(block), *covariance.powers, exponent=-0.5)))
+    else:
+        length = np.sum(sequential_lengths(covariance, covariance.basis.read_block(block))[0])
+    n_values = covariance.shape[0] * covariance.shape[1]
+    return -0.5 * float(length + log_determinant(covariance) + n_values * np.log(2 * np.pi))
+
+
+def with_entries(distribution: SignalDistribution) -> ModalCovariance:
+    """The covariance itself, whose entries are known; raises on a quadrature."""
+    if not isinstance(distribution, ModalCovariance):
+        raise ValueError(NO_COVARIANCE.format(n_nodes=distribution.shape[1]))
+    return distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +228,7 @@ class ModalCovariance(Covariance):
 
     @cached_property
     def largest(self) -> float:
-        """That of any mode times ``|B B^T|``, where the basis is not orthonormal."""
+        """Largest eigenvalue at any mode times ``|B B^T|`` of a basis that is not orthonormal."""
         found, vectors = self.rows.largest(*self.powers), self.basis.forward
         return found if vectors is self.basis.backward else found * float(np.linalg.norm(vectors @ vectors.T, 1))
 
@@ -233,7 +238,7 @@ class ModalCovariance(Covariance):
 
     @property
     def dual(self) -> Array:
-        """The inverse of the transpose of the vectors."""
+        """Inverse of the transpose of the vectors."""
         return self._forward if self.basis.backward is None else self.basis.backward
 
     def inner(self, left: Array, right: Array) -> Array:
@@ -266,22 +271,19 @@ class ModalCovariance(Covariance):
     def _precisions(self) -> Array:
         return self.rows.diagonal(*self.powers, inverse=True)
 
-    def log_density(self, block: Array) -> float:
-        white = self.rows.apply(self.rows.load(block), *self.powers, exponent=-0.5)
-        return float(-0.5 * (np.sum(np.square(white)) + self.log_determinant() + block.size * np.log(2 * np.pi)))
-
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
-        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
+        return self._precisions @ np.square(self.dual).T
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        """``B diag((C_j)_nn') B^T``."""
+        """Entries of ``C`` or ``C^-1`` between nodes of two signals, ``B diag((C_j)_nn') B^T``."""
         side = (self.dual if inverse else self._forward)[nodes]
         if signal == other:
             return (side * (self._precisions if inverse else self._variances)[signal]) @ side.T
         return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
 
     def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Entries of ``C`` or ``C^-1`` between entries chosen by a mask, row by row."""
         signals, places = np.nonzero(chosen)
         side = (self.dual if inverse else self._forward)[places]
         starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
@@ -304,9 +306,6 @@ class ModalCovariance(Covariance):
         left = self.rows.at(new, self.nodes.powers)
         return left, ModalCovariance(BlockCovariance(left, self.basis.eigenvalues), self.nodes)
 
-    def joined(self, new: Any) -> ModalCovariance:
-        return ModalCovariance(self.rows.joined(new), self.nodes)
-
     def left_out(
         self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
     ) -> LeaveOneOutErrors:
@@ -320,7 +319,7 @@ class ModalCovariance(Covariance):
                 errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
         stretch = np.ones(len(lengths))
-        if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
+        if scales is not None:  # the unexplained part of a signal has the variance one, in place of its scale squared
             precisions = 1 / (1 / precisions - (1 - scales[:, None] ** -2.0) * powers[1])
             stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
         logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
@@ -328,31 +327,28 @@ class ModalCovariance(Covariance):
         return LeaveOneOutErrors(values, errors, lengths, logs, variances, stretch)
 
     def row_sums(self) -> Array:
-        """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
+        """Sums of ``C^-1`` between each entry and those of all signals at its node, shape (n_signals, n_nodes)."""
         ones = self.rows.load(np.ones(self.shape))
         return self.rows.unload(self.rows.apply(ones, *self.powers, exponent=-1)) @ np.square(self.dual).T
 
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
-        """``B^-T diag((C_j^-1)_nn') B^-1``, for every chosen entry."""
+        """Entries of ``C^-1`` between chosen entries and nodes of a signal, ``B^-T diag((C_j^-1)_nn') B^-1``."""
         signals, places = np.nonzero(chosen)
         column = self.rows.column(signal, *self.powers, inverse=True)
         return (self.dual[places] * column[signals]) @ self.dual[nodes].T
 
     def at_nodes(self) -> list[Modes]:
-        """``sum_j B^-T_mj^2 C_j^-1``."""
+        """``C^-1`` between the signals at each node, ``sum_j B^-T_mj^2 C_j^-1``, by eigenvectors."""
         return self.rows.weighted_inverses(np.square(self.dual).T, *self.powers)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
-    def variances_at(self, eigenvalues: Array) -> Array:
-        return self.rows.diagonal(*self.nodes.powers(eigenvalues))
-
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
-        """By the same factors as densities: equation (18)."""
+        """Drawn signals and noise with heavy tails, by the factors of densities: equation (18)."""
         if self.shape[0] == 1:
             return signal * scales, noise * scales
-        factors = np.linalg.cholesky(self.mode_matrices())
+        factors = np.linalg.cholesky(mode_matrices(self))
 
         def moved(noisy: Array) -> Array:
             whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
@@ -377,7 +373,7 @@ class QuadratureCovariance(Covariance):
 
     @property
     def finest(self) -> float:  # type: ignore[override]
-        """The smallest tolerance that a solve should be driven to."""
+        """Smallest sensible tolerance of a solve."""
         return 3e-8 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def repeated(self, n_sets: int) -> QuadratureCovariance:
@@ -404,7 +400,7 @@ class QuadratureCovariance(Covariance):
 
     @cached_property
     def _is_separate(self) -> bool:
-        """Whether signals have nothing to do with one another, so that they are their own coordinates."""
+        """Whether signals are independent, so that they are their own coordinates."""
         return np.array_equal(self.rows.modes.vectors, np.eye(self.rows.n_signals))
 
     def _filtered(self, block: Any, series: Array) -> Any:
@@ -437,10 +433,6 @@ class QuadratureCovariance(Covariance):
         shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
         return shared + self.nodes.draw_own(self.shape[0], random_state)
 
-    def log_density(self, block: Any) -> float:
-        lengths, logs = self.chained(self.basis.read_block(block))
-        return -0.5 * float(np.sum(lengths + logs) + self.shape[0] * self.shape[1] * np.log(2 * np.pi))
-
     def inverse_diagonal(self) -> Array:
         squares, variances = np.square(self.rows.modes.vectors), self._variances(self.basis.eigenvalues)
         diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
@@ -455,10 +447,10 @@ class QuadratureCovariance(Covariance):
 
     def at(self, new: Any) -> tuple[Filters, QuadraturePosterior]:
         left = self.rows.at(new, self.nodes.powers)
-        return left, QuadraturePosterior(left, self.nodes, self, new)
+        return left, QuadraturePosterior(left, self.nodes, self)
 
-    def joined(self, new: Any) -> QuadratureCovariance:
-        return QuadratureCovariance(self.rows.joined(new), self.nodes)
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
+        return self.basis.read_block(self.basis.load(signals.values) - centre())
 
     def left_out(
         self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
@@ -483,44 +475,27 @@ class QuadratureCovariance(Covariance):
             basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths))
         )
 
-    def variances_at(self, eigenvalues: Array) -> Array:
-        return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)
-
 
 @dataclass(frozen=True, eq=False)
 class QuadraturePosterior(SignalDistribution):
-    """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws."""
+    """Posterior covariance at new inputs given complete signals, on a quadrature: diagonals, densities and draws."""
 
-    left: PosteriorRows  # of the covariance that inputs explain
+    rows: PosteriorInputRows
     nodes: NodeCovariance
     known: QuadratureCovariance  # the covariance of the known signals, for draws
-    new: Any  # inputs
 
-    is_closed = False
     is_written_out = False
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.new.cross.shape[0], self.basis.graph.n_nodes
-
-    def variances_at(self, eigenvalues: Array) -> Array:
-        return self.left.variances(eigenvalues) + self.nodes.powers(eigenvalues)[1]
-
-    def mode_matrices(self) -> Array:
-        eigenvalues = self.basis.eigenvalues
-        own = self.nodes.powers(eigenvalues)[1][:, None, None] * np.eye(self.shape[0])
-        return self.left.covariances(eigenvalues) + own
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         basis, n_known = self.basis, self.known.shape[0]
-        drawn = self.known.joined(self.new).draw_signal(random_state)
+        drawn = with_new_inputs(self.known, self.rows.new).draw_signal(random_state)
         everything = np.eye(n_known + self.shape[0])
-        missed = basis.combined(drawn, everything[:n_known]) + self.known.draw_noise(random_state)
-        corrected = basis.filtered(self.known.coordinates(missed), self.left)
+        missed = basis.combined(drawn, everything[:n_known]) + white_noise(self.known, random_state)
+        corrected = basis.filtered(self.known.coordinates(missed), self.rows)
         return basis.combined(drawn, everything[n_known:]) - corrected
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.left)
+        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.rows)
 
 
 def rescaled(
@@ -531,20 +506,20 @@ def rescaled(
     moved: Callable[[Array], Array],
     solve: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
-    """Drawn signals and their noise, with what signals before it leave open of each scaled by a factor of its own.
+    """Drawn signals and noise, each scaled in the part that earlier signals do not determine.
 
-    `moved` is what scaling adds to noisy values; `solve` the inverse of their covariance.
+    `moved` returns the change of noisy values by scaling, `solve` the product with the inverse of their covariance.
     """
     noisy = signal + noise
     added = moved(noisy)
-    left = signal - noisy + noise_variance * solve(noisy)  # of the signals, given their noisy values
+    left = signal - noisy + noise_variance * solve(noisy)  # of the signals given their noisy values
     scaled = signal + added - noise_variance * solve(added) + (scales - 1) * left
     return scaled, noisy + added - scaled
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Log marginal likelihood of signals, with its derivatives in everything the covariance is made of."""
+    """Log marginal likelihood of signals, with its derivatives in all parts of the covariance."""
 
     rows: InputCovariance
     power: Array  # gamma, one per frequency

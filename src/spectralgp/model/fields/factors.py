@@ -51,11 +51,6 @@ class RowCovariance(ABC):
     def n_signals(self) -> int:
         """Number of signals."""
 
-    @property
-    def n_coordinates(self) -> int:
-        """Number of coordinates."""
-        return self.n_signals
-
     def load(self, signals: Array) -> Array:
         """Coordinates (..., n_coordinates, n_modes) of signals (..., n_signals, n_modes); it keeps lengths."""
         return signals
@@ -206,10 +201,6 @@ class LowRankCovariance(RowCovariance):
     def n_signals(self) -> int:
         return self.vectors.shape[0]
 
-    @property
-    def n_coordinates(self) -> int:
-        return sum(self.vectors.shape)
-
     def load(self, signals: Array) -> Array:
         upper = self.vectors.T @ signals
         return np.concatenate([upper, signals - self.vectors @ upper], axis=-2)
@@ -281,7 +272,12 @@ class PosteriorInputRows(PosteriorRows):
     new: NewInputs
     powers: PowersOfEigenvalues
     weights: Array  # W^T, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)
-    gains: Array | None = None  # gamma^2 s / D^2, of signals that are latent with variances s left at the modes
+    gains: Array | None = None  # gamma^2 s / D^2, of latent signals with posterior variances s at the modes
+
+    @property
+    def n_signals(self) -> int:
+        """Number of new inputs."""
+        return len(self.weights)
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self.rows.variances(*self.powers(eigenvalues))
@@ -301,7 +297,7 @@ class PosteriorInputRows(PosteriorRows):
         left = prior - power**2 * (np.square(self.weights) @ self._precisions(eigenvalues))
         if np.any(left < -CONTRADICTION * np.max(prior, initial=0.0)):
             raise ValueError(
-                "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
+                "Covariances of new inputs must be consistent with their cross-covariance; got a predictive "
                 f"variance of {np.min(left):.3g}. Check that both come from one kernel."
             )
         left = np.maximum(left, 0.0)  # removes rounding

@@ -17,7 +17,16 @@ from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
-from spectralgp.model.fields.covariances import Covariance, ModalCovariance, SignalDistribution, rescaled
+from spectralgp.model.fields.covariances import (
+    Covariance,
+    SignalDistribution,
+    marginal_lengths,
+    rescaled,
+    sequential_lengths,
+    signal_variances,
+    white_noise,
+    with_entries,
+)
 from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.likelihoods import quantile_of
@@ -293,7 +302,7 @@ class GaussianField(PredictiveDistribution):
         return np.asarray(np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None])
 
     def _drawn_noise(self, random_state: np.random.Generator) -> Any:
-        noise = self.covariance.draw_noise(random_state)
+        noise = white_noise(self.covariance, random_state)
         return noise if self.covariance.is_written_out else self.covariance.basis.unload(noise)
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
@@ -387,10 +396,10 @@ class Field(GaussianField):
 
     @cached_property
     def _diagonal(self) -> tuple[Any, Array]:
-        return self.covariance.diagonal()
+        return signal_variances(self.covariance)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        diagonal = self._diagonal[0] if nodes is None else self.covariance.diagonal(nodes)[0]
+        diagonal = self._diagonal[0] if nodes is None else signal_variances(self.covariance, nodes)[0]
         if not include_noise:
             diagonal = diagonal - self.covariance.noise_variance
             if nodes is not None or not self._diagonal[1].any():  # exact: values below zero are rounding
@@ -414,7 +423,7 @@ class Field(GaussianField):
         return np.asarray(on_host(self.variance(include_noise=True)))
 
     def _between(self, number: int, other: int, include_noise: bool) -> Array:
-        covariance = self.covariance.between(number, other)
+        covariance = with_entries(self.covariance).between(number, other)
         if number == other and not include_noise:
             covariance[np.diag_indices_from(covariance)] -= self.covariance.noise_variance
         if len(self._mean_factors):
@@ -426,7 +435,7 @@ class Field(GaussianField):
             return self._between(rows[0], rows[0], include_noise=True)[np.ix_(nodes, nodes)]
         chosen = np.zeros(self.covariance.shape, dtype=bool)
         chosen[rows, nodes] = True
-        covariance = cast(Covariance, self.covariance).submatrix(chosen)
+        covariance = with_entries(self.covariance).submatrix(chosen)
         if len(self._mean_factors):
             covariance += self._stacked_factors[:, chosen].T @ self._stacked_factors[:, chosen]
         return covariance
@@ -443,7 +452,7 @@ class Field(GaussianField):
         if self.mean_factors is not None:
             signal, noise = self._rescaled(signal, noise, scales)
         else:  # tails are learnt on exact spectra
-            signal, noise = cast(ModalCovariance, self.covariance).rescaled(signal, noise, scales)
+            signal, noise = with_entries(self.covariance).rescaled(signal, noise, scales)
         return signal + noise if include_noise else signal
 
     def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
@@ -464,7 +473,7 @@ class Field(GaussianField):
 
     def log_density_of(self, errors: SpectralData, joint: bool = False) -> Any:
         """Log density of complete signals less their mean, as read on the spectrum."""
-        lengths, logs = (self.covariance.chained if joint else self.covariance.alone)(errors)
+        lengths, logs = (sequential_lengths if joint else marginal_lengths)(self.covariance, errors)
         single = self.units.log_density(t_log_density(lengths, logs, self._n_nodes, self.freedom), self._n_nodes)
         return float(np.sum(single)) if joint else single
 

@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp.graphs import Graph
-from spectralgp.model.fields.covariances import ModalCovariance
+from spectralgp.model.fields.covariances import ModalCovariance, with_new_inputs
 from spectralgp.model.fields.curvatures import LEAST_CAVITY
 from spectralgp.model.fields.factors import BlockCovariance, GraphNodeCovariance, InputCovariance, PosteriorInputRows
 from spectralgp.model.fields.field import (
@@ -44,8 +44,8 @@ from spectralgp.model.signals import Signals, Units, expected_signals
 from spectralgp.model.spectra import Filters, decompose, modes_of
 
 NO_COVARIANCE = (
-    "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
-    "Draw values with sample_y, and take the covariance of the draws."
+    "Covariances of values are not available with a likelihood, since values are no linear functions of the latent "
+    "signals. Take the covariance of samples."
 )
 
 
@@ -293,7 +293,7 @@ class LatentPosterior(SinglePosterior):
         """Sites of the training signals followed by those at new inputs, given values of these."""
         together = self.observed_by.followed_by(observed_by)
         observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
-        return find_sites(self.covariance.joined(new), observations, self.sites)
+        return find_sites(with_new_inputs(self.covariance, new), observations, self.sites)
 
     def filled(self, rows: Indices) -> ValueField:
         observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)

@@ -14,7 +14,14 @@ from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
-from spectralgp.model.fields.covariances import Covariance, LeaveOneOutErrors, ModalCovariance, QuadratureCovariance
+from spectralgp.model.fields.covariances import (
+    Covariance,
+    LeaveOneOutErrors,
+    ModalCovariance,
+    QuadratureCovariance,
+    log_density,
+    with_new_inputs,
+)
 from spectralgp.model.fields.factors import (
     GraphNodeCovariance,
     InputCovariance,
@@ -364,7 +371,7 @@ class Posterior(SinglePosterior):
         """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
-        is_closed = self.seen is None and left.is_closed
+        is_closed = self.seen is None and isinstance(left, Covariance)
         factors = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
         return Field(
             left,
@@ -399,7 +406,7 @@ class Posterior(SinglePosterior):
     def _joint_field(self, new: NewInputs, features: Any) -> ConditionedField:
         """The training signals, as they were observed, followed by those at new inputs, which are shown."""
         scaled = new.divided_by(self.signals.units.signal_scales)
-        joint, known = self.covariance.joined(scaled), self.as_seen()
+        joint, known = with_new_inputs(self.covariance, scaled), self.as_seen()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
@@ -444,7 +451,7 @@ class Posterior(SinglePosterior):
         if self.seen is not None:
             return self.seen.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
-        return self.covariance.log_density(whole)
+        return log_density(self.covariance, whole)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,14 @@ from scipy.linalg.lapack import dtrtri
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs.operators import lanczos
-from spectralgp.model.fields.covariances import SLACK, Covariance
+from spectralgp.model.fields.covariances import (
+    SLACK,
+    Covariance,
+    log_determinant,
+    signal_variances,
+    white_noise,
+    with_entries,
+)
 from spectralgp.model.fields.krylov import LinearSystem, conjugate_gradients, gauss_quadrature
 from spectralgp.model.spectra import Modes
 
@@ -220,7 +227,7 @@ class PartialObservations:
     @cached_property
     def _of_observed(self) -> SignedInverse:
         """``Q`` among what was observed."""
-        entries = self.covariance.submatrix(self.observed)
+        entries = with_entries(self.covariance).submatrix(self.observed)
         entries[np.diag_indices_from(entries)] += self._excess[self.observed]
         return SignedInverse.of(entries, is_definite=True)
 
@@ -231,7 +238,7 @@ class PartialObservations:
         Its inverse is the sum of their part of ``C^-1`` and of ``w / (s (1 - w))``, which is negative for a weight
         above one.
         """
-        entries = self.covariance.submatrix(self._others, inverse=True)
+        entries = with_entries(self.covariance).submatrix(self._others, inverse=True)
         entries[np.diag_indices_from(entries)] += self._own_precisions[self._others]
         return SignedInverse.of(entries, self.is_mask)
 
@@ -407,7 +414,7 @@ class PartialObservations:
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
         complete = self.covariance
-        return complete.unload(complete.draw_signal(random_state) + complete.draw_noise(random_state))
+        return complete.unload(complete.draw_signal(random_state) + white_noise(complete, random_state))
 
     @cached_property
     def solved_deviations(self) -> Array:
@@ -428,7 +435,7 @@ class PartialObservations:
         variance = np.zeros(self.weights.shape)
         for signal, own in enumerate(self._others):
             if own.any():  # given the other signals, those of one have a precision that is part of C^-1
-                entries = self.covariance.between(signal, signal, inverse=True, nodes=own)
+                entries = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
                 deviations, solved = self.deviations[:, signal, own].T, self.solved_deviations[:, signal, own].T
                 moved = entries @ deviations - solved
                 entries[np.diag_indices_from(entries)] += self._own_precisions[signal, own]
@@ -480,7 +487,7 @@ class PartialObservations:
     def signal_between(self, signal: int, other: int) -> Array:
         """Covariance of the signals without noise, between the nodes of two: equation (22)."""
         noise = self.covariance.noise_variance
-        given = -(noise**2) * self.covariance.between(signal, other, inverse=True)
+        given = -(noise**2) * with_entries(self.covariance).between(signal, other, inverse=True)
         if signal == other:
             given[np.diag_indices_from(given)] += noise
         moved = [self.deviations[:, row] - noise * self.solved_deviations[:, row] for row in (signal, other)]
@@ -491,7 +498,7 @@ class PartialObservations:
         complete, noise, draws = self.covariance, self.covariance.noise_variance, []
         for _ in range(n_draws):
             drawn = complete.unload(complete.draw_signal(random_state))
-            white = complete.unload(complete.draw_noise(random_state))
+            white = complete.unload(white_noise(complete, random_state))
             solution = complete.load(self.solve(drawn + white / np.sqrt(np.where(self.observed, self.weights, 1.0))))
             draws.append(drawn - complete.unload(complete.times(solution) - solution * noise))
         return np.stack(draws)
@@ -507,15 +514,15 @@ class PartialObservations:
             columns = self._of_observed.root[start:, start : start + int(np.count_nonzero(own))]  # which is zero above
             entries = columns.T @ columns
         else:
-            known = self.covariance.between(signal, signal, inverse=True, nodes=own)
-            entries = known - self._of_others.form(self.covariance.across(self._others, signal, own))
+            known = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
+            entries = known - self._of_others.form(with_entries(self.covariance).across(self._others, signal, own))
         if less is not None:
             entries = entries - less[:, signal, own].T @ less[:, signal, own]
         return _positive_modes(entries)
 
     @cached_property
     def _at_nodes(self) -> list[Modes]:
-        return self.covariance.at_nodes()
+        return with_entries(self.covariance).at_nodes()
 
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among what was observed at a node, over the signals."""
@@ -565,7 +572,7 @@ class PartialObservations:
             return self._of_observed.log_determinant, 0.0
         # a hole takes its row out; another weight adds s (1 - w) / w to the diagonal
         added = float(np.sum(np.log(np.abs(self._excess[self._others & self.observed]))))
-        return self.covariance.log_determinant() + self._of_others.log_determinant + added, 0.0
+        return log_determinant(self.covariance) + self._of_others.log_determinant + added, 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |C_oo|`` from random probes, and its standard error.
@@ -576,7 +583,7 @@ class PartialObservations:
         """
         complete, share = self.covariance, float(np.mean(self.missing))
         by_holes = self.is_mask and complete.is_written_out and share <= MOST_HOLES_PROBED
-        probed, known = (self.missing, complete.log_determinant()) if by_holes else (self.observed, 0.0)
+        probed, known = (self.missing, log_determinant(complete)) if by_holes else (self.observed, 0.0)
         chosen, excess = complete.load(probed.astype(float)), None
         if not self.is_mask:
             excess = complete.load(np.where(self.observed, self._excess, 0.0))
@@ -599,7 +606,7 @@ class PartialObservations:
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
         if complete.is_written_out:
-            diagonal = self.inverse_diagonal if by_holes else complete.diagonal()[0] + self._excess
+            diagonal = self.inverse_diagonal if by_holes else signal_variances(complete)[0] + self._excess
             log, one, product, square = np.mean(moments, axis=0)
             slope = (product - log * one) / max(square - one**2, LEAST_LEFT * square)
             mean_logs = mean_logs - slope * (means - np.mean(diagonal[probed]))
