@@ -27,11 +27,6 @@ def graphs(min_nodes=1, max_nodes=8):
     return adjacencies(min_nodes, max_nodes).map(Graph)
 
 
-def connected_graphs(min_nodes=2, max_nodes=8):
-    """Graphs in which every node can be reached."""
-    return graphs(min_nodes, max_nodes).filter(lambda graph: graph.is_connected)
-
-
 @st.composite
 def graphs_and_permutations(draw, min_nodes=1, max_nodes=8):
     """A graph and a relabelling of its nodes."""

@@ -14,7 +14,6 @@ from spectralgp.scores import crps_scorer
 from tolerances import FORMULA
 
 NOTHING = np.empty((1, 0))
-RNG = np.random.default_rng(0)
 LOGARITHMS = Logarithms(2.0, float(np.log1p(2 * 30.0 / 2.0)), np.array([0, 2]), np.array([1.5, 0.5]))
 TOP = 60.0
 

@@ -16,7 +16,6 @@ from spectralgp import (
     condition,
     condition_shrunk,
     graph_gp,
-    load,
 )
 from spectralgp.model.fields import node_covariances, standard_deviation
 from spectralgp.model.signals import read_signals
@@ -249,24 +248,6 @@ def test_a_centre_of_the_users_own_is_kept(center):
     model = GraphGPRegressor(graph, Polynomial(2), center=center).fit(inputs, truth)
     assert model.posterior_.signals.units.offset_variance is None
     assert np.ndim(model.posterior_.signals.units.offset) == 0
-
-
-def test_models_with_unseen_nodes_are_read_back_bit_by_bit(tmp_path):
-    graph, inputs, truth = weather_like(12, 10)
-    truth[:, [3, 8]] = np.nan
-    truth[0, 1] = np.nan
-    kernels = [Polynomial(2, laplacian="balanced"), Polynomial(1)]
-    model = GraphGPRegressor(graph, kernels, random_state=0).fit(inputs, truth)
-    model.save(tmp_path / "model.sgp")
-    again = load(tmp_path / "model.sgp")
-    for one, other in zip(model.impute(inputs, truth), again.impute(inputs, truth), strict=True):
-        np.testing.assert_array_equal(one, other)
-    own, other = (one.posterior_.parts[0][1].signals for one in (model, again))
-    np.testing.assert_array_equal(own.units.offset_variance, other.units.offset_variance)
-    kept = np.arange(6)
-    np.testing.assert_array_equal(
-        own.fold(kept, kept + 6)[0].units.offset_variance, other.fold(kept, kept + 6)[0].units.offset_variance
-    )
 
 
 LONELY = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)], n_nodes=5)

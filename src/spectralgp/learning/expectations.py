@@ -106,11 +106,12 @@ class MissingValueExpectation(Expectation):
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
-    def of(cls, task: Task, is_coarse: bool = False) -> MissingValueExpectation:
+    def of(cls, task: Task, is_coarse: bool = False, most_operations: int | None = None) -> MissingValueExpectation:
         """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
+        most_operations = MAX_EXACT_OPERATIONS if most_operations is None else most_operations
         observed = task.signals.observed
         n_missing = observed.size - task.signals.size
-        is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
+        is_cheap = n_missing * observed.size * sum(observed.shape) <= most_operations
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
         return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
