@@ -171,7 +171,7 @@ class InAFile:
 
 
 HOLES = np.where(Y > 1, np.nan, Y)
-NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals"
+NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Impute the missing values, drop incomplete"
 
 
 @pytest.mark.parametrize(

@@ -77,30 +77,30 @@ def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
 
 
 def times_matrix(stacked: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
-    """Rows, stacked in any number of axes, times a matrix in one product: NumPy would make one per stack."""
+    """Product of stacked rows with a matrix, in one call: NumPy would make one per stack."""
     flat = stacked.reshape(-1, stacked.shape[-1]) @ matrix
     return flat.reshape(*stacked.shape[:-1], matrix.shape[-1])
 
 
 def non_negative_root(array: Any) -> Any:
-    """Root of an array of any library, whose negative entries count as zero."""
+    """Square root of an array of any library, with negative entries as zero."""
     return array_namespace(array).clip(array, 0.0) ** 0.5
 
 
 def on_host(array: Any) -> Any:
-    """The array as NumPy's."""
+    """Array as NumPy's, on the host."""
     return np.asarray(to_device(array, "cpu") if is_cupy_array(array) or is_torch_array(array) else array)
 
 
 def device_of(array: Any) -> str:
-    """Name of the device that holds an array; "cpu" for what has no device, such as a file."""
+    """Name of an array's device; "cpu" for objects without one, such as files."""
     return str(device(array)) if is_array_api_obj(array) else "cpu"
 
 
 def as_generator(random_state: Any, default: int | None = None) -> np.random.Generator:
-    """Random numbers from a seed, a NumPy Generator or RandomState; from `default` where there is no seed.
+    """Generator from a seed, a NumPy Generator or RandomState; from `default` without a seed.
 
-    A Generator is used as it is, so its state moves on; the others give the same numbers each time.
+    A Generator is returned itself, so its state advances; the others give the same numbers each time.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -109,7 +109,7 @@ def as_generator(random_state: Any, default: int | None = None) -> np.random.Gen
 
 
 def without_caches(instance: Any) -> dict[str, Any]:
-    """State of an object for pickles, less its cached properties: what was asked of it before leaves no trace."""
+    """State of an object for pickles, without its cached properties."""
     kinds = (vars(kind) for kind in type(instance).__mro__)
     cached = {name for members in kinds for name, member in members.items() if isinstance(member, cached_property)}
     return {name: value for name, value in vars(instance).items() if name not in cached}

@@ -1,4 +1,4 @@
-"""The door for numbers from outside: every public function checks its arguments here, once.
+"""Validation of arguments: every public function checks its own here, once.
 
 Messages have one form: ``<argument> must <condition>; got <value or shape>. <remedy>``.
 """
@@ -30,11 +30,11 @@ def as_real_array(
     remedy: str = "",
     missing: str = FILL,
 ) -> Array:
-    """Array of finite real numbers with the stated axes, as float64, copied only where its type makes that necessary.
+    """Array of finite real numbers with the stated axes, as float64, copied only to change its type.
 
-    `axes` are the names of the axes, such as ``("n_signals", "n_nodes")``, and `sizes` the lengths that are known;
-    with None any shape will do. NaN, which stands for a missing value, may be allowed; infinity never is. Masked
-    entries become NaN. `remedy` says what to do about a wrong shape, `missing` about what is not finite.
+    `axes` are the names of the axes, such as ``("n_signals", "n_nodes")``, and `sizes` their known lengths; None allows
+    any shape. NaN, which stands for a missing value, may be allowed; infinity never is. Masked entries become NaN.
+    `remedy` is the advice for a wrong shape, `missing` for values that are not finite.
     """
     value = without_mask(value, name, missing, allow_nan=allow_nan)
     try:

@@ -1,4 +1,4 @@
-"""From rows of the weights to a finished folder: boundaries, rings of halos, partitions, head."""
+"""Construction of a folder from rows of the weights: boundaries, rings of halos, partitions, head."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from spectralgp.graphs.weights import check_sums, small_integers
 MAX_AUTO_HOPS = 8
 MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
 LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
-PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
+PROCESS = secrets.token_hex(8)  # distinguishes this process from an earlier one of the same number
 BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
 FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
@@ -53,7 +53,7 @@ FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
 @dataclass(frozen=True, eq=False)
 class BuildRequest:
-    """What every builder is told, as users write it; see `PartitionedGraph.from_graph`."""
+    """Common arguments of the builders; see `PartitionedGraph.from_graph`."""
 
     folder: Path | str
     n_partitions: int
@@ -62,7 +62,7 @@ class BuildRequest:
     verbose: bool
 
     def __post_init__(self) -> None:
-        """Refuse wrong numbers of hops before anything is read."""
+        """Check the number of hops before anything is read."""
         if self.n_hops != "auto":
             if isinstance(self.n_hops, str):
                 raise ValueError(f"n_hops must be 'auto' or a whole number; got {self.n_hops!r}. Pass 'auto'.")
@@ -71,10 +71,10 @@ class BuildRequest:
 
 @dataclass(frozen=True, eq=False)
 class BuildDirectory:
-    """A folder that is being built. Every finished step is a folder of arrays in `scratch`, renamed when whole."""
+    """Folder under construction. Each finished step is a folder of arrays in `scratch`, renamed when complete."""
 
     folder: Path
-    scratch: Path  # named by the builder's arguments: only they go on with it
+    scratch: Path  # named by the builder's arguments: only the same call continues with it
     n_nodes: int
     n_partitions: int
     n_hops: int | Literal["auto"]
@@ -83,13 +83,13 @@ class BuildDirectory:
 
     @property
     def deepest(self) -> int:
-        """The largest number of rings that halos may come to have."""
+        """Largest possible number of rings of halos."""
         return MAX_AUTO_HOPS if self.n_hops == "auto" else self.n_hops
 
     def keep(
         self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
     ) -> None:
-        """Make the arrays of a step, unless they are there; those in `home` are on the disk before they appear."""
+        """Write the arrays of a step, unless they exist; those in `home` are synchronised to disk first."""
         name = numbered(step, number)
         target, beside = (home or self.scratch) / name, self.scratch / f"{name}.unfinished"
         if target.is_dir():
@@ -112,7 +112,7 @@ class BuildDirectory:
         n_times: int | None = None,
         home: Path | None = None,
     ) -> None:
-        """Keep the arrays of a step for every partition, or other number, one after the other."""
+        """Write the arrays of a step for each partition, or `n_times`, in turn."""
         n_times = self.n_partitions if n_times is None else n_times
         for number in range(n_times):
             self.keep(step, number, partial(make, number), home)
@@ -123,14 +123,14 @@ class BuildDirectory:
         return read_array(self.scratch / numbered(step, number) / f"{array}.npy")
 
     def publish(self, name: str, write: Callable[[Path], object]) -> None:
-        """Write a file of the graph, unless it is there."""
+        """Write a file of the graph, unless it exists."""
         if not (self.folder / name).exists():
             with atomic_write(self.scratch / name) as beside:
                 write(beside)
             os.replace(self.scratch / name, self.folder / name)
 
     def keep_partitioning(self, make: Callable[[], Partitioning]) -> None:
-        """Keep which nodes go where."""
+        """Write the partitioning."""
 
         def arrays() -> dict[str, NDArray[Any]]:
             order, starts = make()
@@ -185,12 +185,12 @@ def building(
     n_steps: int = 0,
     n_rounds: int = 2,
 ) -> Iterator[BuildDirectory]:
-    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished.
+    """Lock a folder and build in it; wrong arguments leave nothing there, and other errors leave the finished steps.
 
-    A bar shows steps, rounds over the partitions, and rings. Only the same `source` and nodes go on with a folder.
+    A bar shows steps, rounds over the partitions, and rings. Only the same `source` and nodes continue with a folder.
     """
     home, n_partitions = Path(request.folder).absolute(), as_integer(request.n_partitions, "n_partitions", 1, n_nodes)
-    for name in names or ():  # which are written as JSON
+    for name in names or ():  # written as JSON
         if not isinstance(name, str | int | float):
             raise TypeError(
                 f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
@@ -200,7 +200,7 @@ def building(
     if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in _contents(home)):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
     if not request.overwrite:
-        _require_unfinished(home)  # before anything is written there
+        _require_unfinished(home)  # before anything is written
     home.mkdir(parents=True, exist_ok=True)
     scratch = home / f"{SCRATCH}{_fingerprint([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
     partitioner = partitioner if isinstance(partitioner, str) else "given"
@@ -218,7 +218,7 @@ def building(
                 "Choose another folder, delete this one, or pass overwrite=True."
             )
         if not begun:
-            _clear(home)  # parts of a graph whose deletion was interrupted
+            _clear(home)  # remains of an interrupted deletion
             scratch.mkdir()
         try:
             yield build
@@ -228,7 +228,7 @@ def building(
 
 
 def _contents(folder: Path) -> list[Path]:
-    """Paths in a folder, by one question: another process may make the folder at any time."""
+    """Paths in a folder, in one call: another process may create the folder at any time."""
     try:
         return list(folder.iterdir())
     except FileNotFoundError:
@@ -246,17 +246,17 @@ def _require_unfinished(folder: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Delete what building writes and nothing else: the head first, so that no half of a graph looks whole."""
+    """Delete the files of a graph and nothing else: the head first, so that no partial graph looks complete."""
     for name in (HEAD, *BESIDE):
         (folder / name).unlink(missing_ok=True)
-    # scratch folders go last: whoever finds one knows what the parts are of
+    # scratch folders go last: they identify the partitions
     for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
         if FOLDERS.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _fingerprint(arguments: Sequence[Any]) -> str:
-    """Digest of arguments: arrays by their bytes, others by how they are written."""
+    """Digest of arguments: arrays by their bytes, others by their repr."""
     digest = hashlib.sha256()
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -299,20 +299,20 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _take(lock: Path, own: dict[str, Any]) -> bool:
-    """Whether a lock could be made, which says who holds it."""
+    """Create a lock with its holder; return whether it could be created."""
     try:
         with lock.open("x", encoding="utf-8") as file:
             json.dump(own, file)
     except FileExistsError:
         return False
-    except BaseException:  # it was made, but not written
+    except BaseException:  # created, but not written
         lock.unlink(missing_ok=True)
         raise
     return True
 
 
 def _holder(lock: Path) -> dict[str, Any]:
-    """What a lock says of the process that holds it; nothing if it is gone, or not written yet."""
+    """Process that holds a lock; empty if the lock is gone, or not written yet."""
     try:
         found = json.loads(lock.read_text(encoding="utf-8"))
         return {"host": str(found["host"]), "pid": int(found["pid"]), "process": str(found["process"])}
@@ -321,17 +321,17 @@ def _holder(lock: Path) -> dict[str, Any]:
 
 
 def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether a process is known to run no more: on this machine, by a number that nobody has or that is now ours."""
+    """Whether a process of this machine has certainly ended: its number is free, or now that of this process."""
     if not holder or holder["host"] != own["host"]:
         return False
     if holder["pid"] == own["pid"]:
         return bool(holder["process"] != own["process"])
-    if os.name == "posix":  # elsewhere the question would end the process that is asked for
+    if os.name == "posix":  # on Windows the call would end the process
         try:
             os.kill(holder["pid"], 0)
         except ProcessLookupError:
             return True
-        except OSError:  # it is there, and somebody else's
+        except OSError:  # it runs, for another user
             pass
     return False
 
@@ -342,7 +342,7 @@ def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
 def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
     own = build.own(number)
     with np.errstate(over="ignore"):
-        degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, as `Graph.degrees` adds up
+        degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, like `Graph.degrees`
         check_sums(matrix.data, degrees, build.order[own])
     ranked = csr_array((matrix.data, build.rank[matrix.indices], matrix.indptr), shape=matrix.shape)
     ranked.sort_indices()
@@ -350,7 +350,7 @@ def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDA
     levels = _levels(ranked, inside, own.start, build.deepest)
     boundary = np.flatnonzero(levels).astype(np.int32)
     boundary = boundary[np.argsort(levels[boundary], kind="stable")]
-    places = np.empty(len(levels), dtype=np.int32)  # in the boundary; those of other nodes are not asked for
+    places = np.empty(len(levels), dtype=np.int32)  # in the boundary; undefined for other nodes
     places[boundary] = np.arange(len(boundary), dtype=np.int32)
     return {
         "indptr": ranked.indptr,
@@ -365,7 +365,7 @@ def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDA
 
 
 def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) -> NDArray[np.int32]:
-    """Hops from own nodes to the nearest that is not, up to the deepest and 0 beyond: by symmetry the level."""
+    """Hops from own nodes to the nearest other node, by symmetry their levels; 0 beyond the deepest."""
     n_own = ranked.shape[0]
     levels = np.zeros(n_own, dtype=np.int32)
     levels[np.repeat(np.arange(n_own), np.diff(ranked.indptr))[~inside]] = 1
@@ -377,7 +377,7 @@ def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) ->
 
 
 def _n_rings(build: BuildDirectory) -> int:
-    """Number of rings of the halos, which are kept: those given, or as many as stay small."""
+    """Number of rings of the halos: the given one, or the largest whose halos stay small."""
     n_halo = 0
     for hop in range(1, build.deepest + 1):
         for number in range(build.n_partitions):
@@ -395,7 +395,7 @@ def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
 
 
 def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
-    """What the last ring, or the partition, is joined to, and is neither in the partition nor in one of two rings."""
+    """Neighbours of the last ring, or of the partition, outside the partition and the last two rings."""
     own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
     rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
     found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
@@ -404,7 +404,7 @@ def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
 
 
 def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
-    """Rows of the weights of sorted nodes, from their owners in turn."""
+    """Rows of the weights of sorted nodes, owner by owner."""
     return [build.rows(owner)[places] for owner, places in build.by_owner(ranks)]
 
 
@@ -443,7 +443,7 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
 
 
 def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array | None) -> None:
-    """Make partitions of their own rows, in canonical form over the user's nodes, then the head, and tidy up."""
+    """Write partitions from their own rows, in canonical form over the user's nodes, then the head; clean up."""
     build.keep_each("rows", lambda number: _made_rows(build, number, rows(number)))
     n_hops, numbers = _n_rings(build), range(build.n_partitions)
     build.keep_each(PART, lambda number: _made_part(build, number, n_hops), home=build.folder)

@@ -1,4 +1,4 @@
-"""The folder of a partitioned graph: a head in JSON with checksums, and arrays in files that can be memory-mapped."""
+"""Folder of a partitioned graph: a head in JSON with checksums, and memory-mapped arrays."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _AGAIN = "Build the folder again, or copy it again from where it was built."
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights that are needed.
+    """Own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights for `n_hops` steps.
 
     Local nodes are the own ones first, then the halo ring by ring; within a ring by owner, then by place in the owner's
     own nodes. Rows of the weights (CSR) are those of the first ``ends[-2]`` local nodes; their columns are local
-    positions, sorted. The level of an own node is the smallest ring in which another partition has it.
+    positions, sorted. The level of an own node is the smallest ring of another partition that contains it.
     """
 
-    number: int  # which partition this is, from 0
+    number: int  # of the partition, from 0
     nodes: NDArray[np.int64]  # (n_local,) local nodes, in the user's order of nodes
     ends: NDArray[np.int64]  # (n_hops + 1,) numbers of local nodes within 0, 1, ... hops of the own ones
     indptr: Integers  # int32 where that suffices
     indices: NDArray[np.int32]
     weights: Array
     degrees: Array  # (n_local,) sums of the weights at all local nodes, the last ring included
-    boundary: NDArray[np.int32]  # own positions that others have in their halos, by level, then by position
+    boundary: NDArray[np.int32]  # own positions in the halos of others, by level, then by position
     boundary_ends: NDArray[np.int64]  # (n_hops + 1,) numbers of boundary nodes of level 0 (none), at most 1, ...
-    halo_owner: NDArray[np.int32]  # (n_halo,) the partition whose own each halo node is
+    halo_owner: NDArray[np.int32]  # (n_halo,) the partition that owns each halo node
     halo_place: NDArray[np.int32]  # (n_halo,) its place in the owner's boundary
 
     @property
@@ -84,7 +84,7 @@ def checksum(path: Path) -> tuple[int, str]:
 
 @dataclass(frozen=True, eq=False)
 class FolderHeader:
-    """What is known of a partitioned graph without reading a partition."""
+    """Head of a partitioned graph: its properties, and the checksums of its files."""
 
     n_nodes: int
     n_edges: int
@@ -100,12 +100,12 @@ class FolderHeader:
 
     @cached_property
     def content_hash(self) -> str:
-        """What tells a graph from any other: a digest of the checksums of its files."""
+        """Digest of the checksums of all files, which identifies the graph."""
         sums = "".join(digest for _, (_, digest) in sorted(self.files.items()))
         return hashlib.sha256(sums.encode()).hexdigest()
 
     def write(self, path: Path) -> None:
-        """Write it; with it a folder is finished."""
+        """Write the head, which completes the folder."""
         text = json.dumps({"format": FORMAT, "version": VERSION} | asdict(self), indent=1)
         path.write_text(text, encoding="utf-8")
 
@@ -117,7 +117,7 @@ class FolderHeader:
 
 
 def read_head(folder: Path) -> FolderHeader:
-    """Head of a folder, its fields checked; the files that it lists must be there and have their lengths."""
+    """Read the head of a folder and check its fields; its files must exist and have their lengths."""
     import msgspec
 
     if not folder.is_dir():
@@ -161,10 +161,10 @@ def read_head(folder: Path) -> FolderHeader:
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """Array of a file, memory-mapped and read-only; what is empty cannot be mapped, and is read."""
+    """Array of a file, memory-mapped and read-only; an empty one is read."""
     try:
         with _reading:
-            array: NDArray[Any] = np.load(path, mmap_mode="r")  # which objects cannot be
+            array: NDArray[Any] = np.load(path, mmap_mode="r")  # never objects
     except FileNotFoundError as error:
         raise FileNotFoundError(f"folder must hold all files of a graph; got none at {path}. {_AGAIN}") from error
     except (ValueError, EOFError) as error:
@@ -191,9 +191,9 @@ def read_partition(folder: Path, number: int) -> Partition:
 
 
 def read_verified(folder: str, content_hash: str, number: int) -> Partition:
-    """One partition, memory-mapped, whose files are as they were built and go together: nothing else is computed with.
+    """One verified partition, memory-mapped, for computation.
 
-    Checksums are compared when a process first reads it. Ranges are looked at each time, since compiled loops do not.
+    Checksums are compared when a process first reads it. Ranges are checked each time, since compiled loops do not.
     """
     _verify_once(folder, content_hash, tuple(f"{numbered(PART, number)}/{name}.npy" for name in ARRAYS))
     part, sizes = read_partition(Path(folder), number), _head_of(folder, content_hash).sizes

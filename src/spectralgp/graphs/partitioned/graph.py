@@ -34,14 +34,14 @@ from spectralgp.graphs.points import PointJoin
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionedGraph(GraphBase):
-    """An undirected weighted graph as a folder of partitions, for graphs beyond the memory of one machine.
+    """Undirected weighted graph as a folder of partitions, for graphs beyond the memory of one machine.
 
     A partition holds its own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights
-    that `n_hops` steps of a recurrence need, in files that are memory-mapped. Nodes keep the user's order. Copying
-    returns the graph itself; pickles hold the path of the folder, which must be there where they are read.
+    that `n_hops` steps of a recurrence need, in memory-mapped files. Nodes keep the user's order. Copying returns the
+    graph itself; pickles hold the path of the folder, which must exist where they are read.
 
-    Building writes to the folder step by step, its head last, in one process, which keeps others out by a lock. After
-    an interruption the same call goes on where it was. It takes a few times the size of the finished folder meanwhile.
+    One process builds in a folder, under a lock, step by step with the head last. After an interruption the same call
+    continues. Meanwhile building takes a few times the disk space of the finished folder.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PartitionedGraph(GraphBase):
     halo : float
         Number of nodes in all halos, as a share of the nodes of the graph.
     partitioner : {"hilbert", "metis", "rcm", "contiguous", "given"}
-        Who cut the graph.
+        Method that partitioned the graph.
 
     Examples
     --------
@@ -104,15 +104,15 @@ class PartitionedGraph(GraphBase):
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """Partitioned graph of a folder that was built before; only its head is read.
 
-        With `verify` all files are compared with their checksums now; otherwise only their lengths are looked at, and
-        checksums are compared where a process first computes with a partition.
+        With `verify` all files are compared with their checksums now; otherwise only their lengths are checked now, and
+        checksums when a process first computes with a partition.
 
         Raises
         ------
         FileNotFoundError
             If there is no such folder, it is unfinished, or a file is missing.
         ValueError
-            If the head is of another format or version, or a file is not as it was written.
+            If the head has another format or version, or a file is changed.
         """
         graph = cls(Path(folder))
         if verify:
@@ -136,22 +136,22 @@ class PartitionedGraph(GraphBase):
         Parameters
         ----------
         graph : Graph
-            The graph; names must be text or numbers.
+            Graph whose names, if any, are text or numbers.
         n_partitions : int
             Number of partitions.
         folder : path
-            Where to build it: a new or empty folder, or one in which the same call was interrupted.
+            New or empty folder to build in, or one in which the same call was interrupted.
         partitioner : {"auto", "hilbert", "metis", "rcm", "contiguous"} or int array of shape (n_nodes,)
-            How nodes are shared out. "hilbert" cuts a space-filling curve through the coordinates into equal pieces
+            Method of partitioning. "hilbert" cuts a space-filling curve through the coordinates into equal pieces
             (through the first three principal axes of coordinates of more dimensions), "metis" minimises the edges cut
             (by pymetis, an extra; parts are balanced within 3 %), "rcm" cuts the order of reverse Cuthill-McKee,
             "contiguous" the order of the nodes; an array gives every node the number of its partition. "auto" is
             "hilbert" with coordinates, else "metis" where it is installed, else "rcm".
         n_hops : int, default="auto"
-            Rings of nodes around each partition: as many steps are done between two exchanges. "auto" is the largest
-            number from 1 to 8 with which halos have no more than a quarter as many nodes as the graph, and at least 1.
+            Rings of nodes around each partition, and steps between two exchanges. "auto" is the largest number from 1
+            to 8 whose halos together have at most a quarter of the nodes of the graph, and at least 1.
         overwrite : bool, default=False
-            Delete what was built in the folder before.
+            Delete a graph that the folder holds.
         verbose : bool, default=False
             Draw a bar of progress.
 
@@ -192,9 +192,9 @@ class PartitionedGraph(GraphBase):
         n_nodes : int, optional
             Number of nodes, for edges between integers. Without it, or names, all edges are read once more.
         names : sequence of text or numbers of length n_nodes, optional
-            Node names in the order wanted.
+            Node names in the desired order.
         coordinates : array-like of shape (n_nodes, n_dimensions), optional
-            Where the nodes are.
+            Coordinates of the nodes.
         folder, n_partitions, partitioner, n_hops, overwrite, verbose
             As in `from_graph`.
 
@@ -233,9 +233,9 @@ class PartitionedGraph(GraphBase):
         Parameters
         ----------
         points : array, np.memmap, dask array, or path of a Parquet file or folder, of shape (n_nodes, n_dimensions)
-            Where the nodes are; all columns of Parquet files are coordinates.
+            Coordinates of the nodes; all columns of Parquet files are coordinates.
         n_neighbors, radius, weights, bandwidth, symmetrize, metric, names
-            As in `Graph.from_points`, which refuses the same.
+            As in `Graph.from_points`.
         folder, n_partitions, n_hops, overwrite, verbose
             As in `from_graph`.
         """
@@ -272,7 +272,7 @@ class PartitionedGraph(GraphBase):
 
     @property
     def content_hash(self) -> str:
-        """Digest of the checksums of its files, which tells this graph from any other."""
+        """Digest of the checksums of all files, which identifies the graph."""
         return self._head.content_hash
 
     def own_nodes(self, number: int) -> NDArray[np.int64]:
@@ -287,7 +287,7 @@ class PartitionedGraph(GraphBase):
         return np.concatenate([self.partition(number).nodes[:size] for number, size in enumerate(self.sizes)])
 
     def in_partition_order(self) -> PartitionedGraph:
-        """Graph with its nodes, names and signals in the order of `order`, so that nothing is shuffled."""
+        """Copy with nodes, names and signals in the order of `order`, so that signals need not be shuffled."""
         return PartitionedGraph(self.folder, is_in_partition_order=True)
 
     def signals(self, table: Any, node: str | None = None) -> Any:
@@ -298,8 +298,8 @@ class PartitionedGraph(GraphBase):
         table : dask DataFrame, or path of a Parquet file or of a folder of such
             The table; it is read when signals are computed.
         node : str, optional
-            Column with the names of the nodes, or with their numbers where they have none: each must have one row. If
-            not given, rows are in the order of the nodes.
+            Column with the names of the nodes, or their numbers without names: each must have one row. If not given,
+            rows are in the order of the nodes.
         """
         return signals_of_table(table, node, self.n_nodes, self.names)
 

@@ -1,8 +1,8 @@
-"""What a worker computes of one partition: its rows of the Laplacian, steps, messages, and tasks between exchanges.
+"""Computations of a worker on one partition: its rows of the Laplacian, steps, messages, tasks between exchanges.
 
-Every task gets what it needs as arguments, finds its partition of the graph by itself, and returns arrays, so that it
-can run again elsewhere if its worker is lost. A `RecurrenceState` alone is changed in place: by the one task that takes
-it over, which leaves it empty.
+Each task gets all data as arguments, opens its partition of the graph, and returns arrays, so that it can run again
+elsewhere if its worker is lost. Only a `RecurrenceState` is changed in place, by the one task that takes it over and
+leaves it empty.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that sta
 
 @dataclass(frozen=True)
 class TaskKey:
-    """Which partition a task works on, and in which form."""
+    """Partition of a task, and the form of its Laplacian."""
 
     folder: str
-    content_hash: str  # of the graph, so that another one built in the same folder is not taken for it
+    content_hash: str  # of the graph, in case another one is built in the folder
     number: int
     kind: LaplacianKind
     dtype: str
     device: str = "cpu"
-    start: int | None = None  # position of the first own node, where signals come in the order of the partitions
+    start: int | None = None  # position of the first own node, if signals are in the order of the partitions
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Blocks at some own nodes of a partition, shape (n_blocks, n_rows, n_columns), for others."""
+    """Values of blocks at boundary nodes of a partition, shape (n_blocks, n_rows, n_columns), for other partitions."""
 
     values: Array
-    rows: NDArray[np.int32] | None = None  # their places in the boundary, sorted; the first ones if not given
+    rows: NDArray[np.int32] | None = None  # positions in the boundary, sorted; the first ones if not given
 
     def __sizeof__(self) -> int:  # for Dask
         return int(self.values.nbytes + (0 if self.rows is None else self.rows.nbytes))
@@ -59,24 +59,24 @@ class Message:
 
 @lru_cache(maxsize=1024)
 def _rows_needed(folder: str, content_hash: str, number: int, others: tuple[int, ...]) -> NDArray[np.int32]:
-    """Places in a partition's boundary that some others have in their halos; the hash only tells graphs apart."""
+    """Positions in a partition's boundary that are in the halos of some others; the hash is part of the cache key."""
     parts = (read_partition(Path(folder), other) for other in others)  # verified by their own workers
     return np.unique(np.concatenate([part.halo_place[np.asarray(part.halo_owner) == number] for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
 class LocalLaplacian:
-    """Rows of a Laplacian that a partition computes with, and what it exchanges."""
+    """Rows of a Laplacian in one partition, and the positions of its exchanges."""
 
-    nodes: NDArray[np.int64]  # numbers of the own nodes, which random numbers belong to
+    nodes: NDArray[np.int64]  # numbers of the own nodes, for random numbers
     positions: NDArray[np.int64]  # of the own nodes in signals: the nodes, or places in the order of the partitions
     ends: list[int]  # numbers of local nodes within 0, 1, ... hops
     matrix: tuple[Any, Any, Any, Any]  # indptr, indices, weights, diagonal; L is the diagonal less the weights
-    boundary: NDArray[np.int32]  # own positions that others need, by the number of hops
+    boundary: NDArray[np.int32]  # own positions in halos of others, by the number of hops
     boundary_ends: list[int]
     senders: list[tuple[Any, Any]]  # per neighbour: local positions of its nodes, and their places in its messages
     xp: Any
-    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)  # cut once: a GPU would be waited for at every step
+    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)  # cached, since slices synchronise a GPU
 
     @property
     def n_own(self) -> int:
@@ -85,7 +85,7 @@ class LocalLaplacian:
 
     @property
     def n_bytes(self) -> int:
-        """Memory that it takes."""
+        """Size in memory."""
         return int(sum(array.nbytes for array in (*self.matrix, self.nodes)))
 
     def own_rows(self) -> tuple[csr_array, Array]:
@@ -95,7 +95,7 @@ class LocalLaplacian:
         return whole[: self.n_own], diagonal[: self.n_own]
 
     def message(self, blocks: Sequence[Any], n_hops: int) -> Message:
-        """What all others need of some blocks for `n_hops` steps, on the host."""
+        """Values of blocks that all others need for `n_hops` steps, on the host."""
         chosen = self.xp.asarray(self.boundary[: self.boundary_ends[n_hops]])
         return Message(np.stack([on_host(block[chosen]) for block in blocks]))
 
@@ -165,10 +165,10 @@ _cache_lock = Lock()
 
 
 def laplacian(key: TaskKey, limit: float | None = None) -> LocalLaplacian:
-    """Rows of a partition, from memory or from its folder; at most `limit` bytes stay open, by default `cache_limit()`.
+    """Rows of a partition, from the cache, of at most `limit` bytes, by default `cache_limit()`, or from its folder.
 
-    A pass takes partitions in turn, and needs the one used last latest: without room a new one is not kept. Only those
-    of other graphs and forms, from passes before, make room for it.
+    A pass takes partitions in turn, so that the one used last is needed latest: a full cache does not take a new one.
+    Only partitions of other graphs and forms, from earlier passes, are removed for it.
     """
     with _cache_lock:
         if key in _cache:
@@ -186,7 +186,7 @@ def laplacian(key: TaskKey, limit: float | None = None) -> LocalLaplacian:
 
 
 def cache_limit() -> float:
-    """Bytes for opened partitions: a share of a worker's memory, or any number where it has no limit."""
+    """Bytes for opened partitions: a share of a worker's memory limit, or infinity."""
     try:
         limit = import_module("distributed").get_worker().memory_manager.memory_limit
     except (ImportError, ValueError, AttributeError):  # in no worker
@@ -195,7 +195,7 @@ def cache_limit() -> float:
 
 
 def _opened(key: TaskKey) -> LocalLaplacian:
-    """Read from the files into memory: what is mapped would count against a worker's limit for as long as it is."""
+    """Read from the files into memory: maps would count against the worker's limit."""
     part = read_verified(key.folder, key.content_hash, key.number)
     xp: Any = import_module("cupy") if key.device == "cuda" else np
     dtype, n_rows = np.dtype(key.dtype), len(part.indptr) - 1
@@ -223,19 +223,19 @@ def _opened(key: TaskKey) -> LocalLaplacian:
 
 @dataclass(frozen=True, eq=False)
 class RecurrenceState:
-    """Where a recurrence stands in one partition."""
+    """State of a recurrence in one partition."""
 
     blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
-    carried: dict[str, Any] = field(default_factory=dict)  # what else the program carries along
-    found: list[Any] = field(default_factory=list)  # by the program, at each of the last steps
-    message: Message = Message(np.empty(0))  # the blocks at the own nodes that others need
+    carried: dict[str, Any] = field(default_factory=dict)  # further arrays of the program
+    found: list[Any] = field(default_factory=list)  # results of the last steps
+    message: Message = Message(np.empty(0))  # values of the blocks that others need
 
     def __sizeof__(self) -> int:
-        # Dask decides by the bytes of its arrays what is cheap to move, and what to write to disk
+        # Dask uses the bytes of the arrays to decide what to move, and what to write to disk
         return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
 
     def taken(self) -> RecurrenceState:
-        """The state for the one task that changes its blocks."""
+        """Take the state over, for the one task that changes its blocks."""
         if not self.blocks:
             raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
         blocks = list(self.blocks)
@@ -244,25 +244,25 @@ class RecurrenceState:
 
 
 class Recurrence(ABC):
-    """What is done about each step of a three-term recurrence."""
+    """Program of a three-term recurrence: its first blocks, and its steps."""
 
     @abstractmethod
     def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
+        """Return the first state, with blocks (current, previous, others), from a given block with its halo."""
 
     def resume(self, blocks: list[Any]) -> list[Any]:
-        """Blocks to go on from, after an exchange."""
+        """Return the blocks to continue from, after an exchange."""
         return blocks
 
     @abstractmethod
     def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
-        """Put the next block in place of the one before, in the first rows; what is found by it."""
+        """Overwrite the first rows of the previous block with the next one; return the result of the step."""
 
 
 def advance(
     key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Recurrence
 ) -> RecurrenceState:
-    """Take steps from a state, or from own values, after an exchange; each uses up one of the `n_hops` rings."""
+    """Take steps from a state, or from own values, after an exchange; each invalidates one of the `n_hops` rings."""
     local = laplacian(key)
     with few_threads(1):
         if isinstance(state, RecurrenceState):
@@ -279,7 +279,7 @@ def advance(
 
 @dataclass(frozen=True, eq=False)
 class MomentRecurrence(Recurrence):
-    """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
+    """``T_k(A)`` of a block; results are products of each with itself and with the one before."""
 
     gram: bool
     is_first: bool
@@ -295,7 +295,7 @@ class MomentRecurrence(Recurrence):
 
 @dataclass(frozen=True, eq=False)
 class ProbeRecurrence(Recurrence):
-    """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for several functions."""
+    """``T_k(A) z`` of probes ``z``, with sums of ``z * f(L) z`` for several functions."""
 
     coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
     is_first: bool
@@ -317,7 +317,7 @@ class ProbeRecurrence(Recurrence):
 
 @dataclass(frozen=True, eq=False)
 class Clenshaw(Recurrence):
-    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` is made of the columns."""
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` combines the columns."""
 
     coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
     is_last: bool
@@ -338,11 +338,11 @@ class Clenshaw(Recurrence):
 
 @dataclass(frozen=True, eq=False)
 class Lanczos(Recurrence):
-    """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
+    """The Lanczos method; results are products of ``w`` with ``2 A w``, itself and the previous vector.
 
-    Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
-    the products of all partitions are added up, so that vectors are divided by them a step later: the next ``w`` is
-    what is left of ``2 A u`` without ``u``, `doubled` times, and without the one before.
+    Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are sums over all
+    partitions, known after the step, so that vectors are divided by them a step later: the next ``w`` is ``2 A u`` less
+    `doubled` times ``u`` and less the one before.
     """
 
     length: float = 0.5
@@ -364,7 +364,7 @@ class Lanczos(Recurrence):
 
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
-    """What others need of a state, or of a block of own values, for `n_hops` steps; all of them if none are named."""
+    """Message of a state, or of a block of own values, for `n_hops` steps of some others, or of all."""
     message = part.message if isinstance(part, RecurrenceState) else laplacian(key).message([part], n_hops)
     if not others:
         return message
@@ -374,12 +374,12 @@ def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) ->
 
 
 def found_by(state: RecurrenceState) -> list[Any]:
-    """What a program found at each of the last steps."""
+    """Results of the last steps."""
     return state.found
 
 
 def total_of(state: RecurrenceState) -> Any:
-    """What probes add up to."""
+    """Sums over probes."""
     return state.carried["total"]
 
 
@@ -389,7 +389,7 @@ def own_values(key: TaskKey, state: RecurrenceState) -> Any:
 
 
 def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
-    """One step of the recurrence from blocks of own values, which stay as they are."""
+    """One step of the recurrence from blocks of own values, which are not changed."""
     local = laplacian(key)
     with few_threads(1):
         following = previous.copy()
@@ -413,13 +413,13 @@ def rows(key: TaskKey) -> Any:
 
 
 def zeros(key: TaskKey, n_columns: int) -> Any:
-    """Zeros."""
+    """Block of zeros."""
     local = laplacian(key)
     return local.xp.zeros((local.n_own, n_columns), dtype=key.dtype)
 
 
 def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
-    """A one at one node per column."""
+    """Block with a one at one node per column."""
     local, block = laplacian(key), zeros(key, len(nodes))
     order = np.argsort(local.positions)
     found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
@@ -429,7 +429,7 @@ def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
 
 
 def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Generator) -> Any:
-    """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
+    """Random numbers of the nodes; the generator is copied, since the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype)
 
@@ -443,7 +443,7 @@ def placed(key: TaskKey, values: NDArray[Any]) -> Any:
 
 
 def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[int, int], order: str) -> Any:
-    """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
+    """Own columns of a file, mapped a signal at a time, since maps count as a worker's memory."""
     local, (n_signals, n_nodes) = laplacian(key), shape
     block = np.empty((local.n_own, n_signals), dtype=key.dtype)
     if order == "F":
@@ -456,7 +456,7 @@ def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[
 
 
 def split(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
-    """For each partition, the places of a chunk's nodes in it, and their values; the chunk begins at a node."""
+    """Positions and values of a chunk's nodes for each partition; the chunk begins at node `start`."""
     owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
     return _grouped(owners, n_parts, places, np.asarray(chunk).T)
 
@@ -469,7 +469,7 @@ def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list
 
 
 def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
-    """A block of what `split` found for a partition in every chunk."""
+    """Block of a partition from its pieces of all chunks by `split`."""
     local = laplacian(key)
     block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
     for places, values in pieces:
@@ -478,14 +478,14 @@ def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
 
 
 def cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
-    """For each chunk of the user's order, the places of own nodes in it, and their values."""
+    """Positions and values of own nodes for each chunk of the user's order."""
     nodes = laplacian(key).positions
     chunks = np.searchsorted(stops, nodes, side="right") - 1
     return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
 
 
 def ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
-    """A chunk of signals of what `cut` found for it in every partition."""
+    """Chunk of signals from its pieces of all partitions by `cut`."""
     signals = np.empty(shape, dtype=dtype)
     for places, values in pieces:
         signals[:, places] = values.T

@@ -1,6 +1,6 @@
-"""The operator of a partitioned graph: the verbs of the others, on arrays that stay with the workers of a Dask cluster.
+"""Operator of a partitioned graph, on arrays that stay with the workers of a Dask cluster.
 
-What is asked of the cluster stands last: its client, which worker has which partition, and what is said when it fails.
+Functions of the cluster come last: its client, the assignment of partitions to workers, and errors.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     from spectralgp.graphs.partitioned.graph import PartitionedGraph
 
 Futures = list[Any]
-EXCHANGES_AHEAD = 8  # that may be under way before the first of them is waited for
+EXCHANGES_AHEAD = 8  # exchanges that may be pending before the first of them is awaited
 QUIET = {"distributed.scheduler.work-stealing": False, "distributed.scheduler.active-memory-manager.start": False}
-"""Settings of Dask under which no state of a recurrence is moved or copied; for clusters of your own too."""
+"""Settings of Dask under which no state of a recurrence is moved or copied; recommended for your own clusters."""
 
-PATIENCE = 10.0  # seconds after which is asked whether any worker is left
+PATIENCE = 10.0  # seconds between checks for living workers
 NO_ROOM = "workers must have memory for their partitions"
 MORE_ROOM = "Cut the graph into more partitions, pass Y as float32, or raise the workers' memory_limit."
 
 
 class PartitionedBlock(NDArrayOperatorsMixin):
-    """Columns over the nodes of a partitioned graph, with the arithmetic of an array; one future per partition."""
+    """Block of columns over the nodes of a partitioned graph, with arithmetic; one future per partition."""
 
     def __init__(self, operator: PartitionedOperator, parts: Sequence[Any], n_columns: int) -> None:
         self.operator, self.n_columns = operator, n_columns
@@ -69,7 +69,7 @@ class PartitionedBlock(NDArrayOperatorsMixin):
         return self._parts
 
     def taken(self) -> list[Any]:
-        """Own values, of which this block forgets: memory is free when the taker is done with it."""
+        """Release the own values to the caller, so that their memory is freed after use."""
         parts, self._parts = self.parts, None
         return parts
 
@@ -79,7 +79,7 @@ class PartitionedBlock(NDArrayOperatorsMixin):
         return self.operator.n_nodes, self.n_columns
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
-        """Part by part; numbers are Python's, by which no part changes its precision."""
+        """Apply part by part; numbers become Python's, which keep the precision of the parts."""
         if method != "__call__":
             return NotImplemented
         blocks = [one for one in inputs if isinstance(one, PartitionedBlock)]
@@ -90,8 +90,8 @@ class PartitionedBlock(NDArrayOperatorsMixin):
 class PartitionedOperator(Operator):
     """Laplacian of a partitioned graph, applied by Dask's workers, several steps at a time between exchanges.
 
-    Messages are kept for as long as a pass lasts: when a worker is lost, its own partitions alone are computed again.
-    Sums over the nodes are added up in the order of the partitions: who computed what does not change a bit.
+    Messages are kept during a pass: when a worker is lost, only its own partitions are computed again. Sums over the
+    nodes are added up in the order of the partitions, so that results do not depend on the workers.
     """
 
     def __init__(self, graph: PartitionedGraph, kind: LaplacianKind, dtype: Any, device: str = "cpu") -> None:
@@ -106,7 +106,7 @@ class PartitionedOperator(Operator):
         super().__init__(graph.n_nodes, max(self.gather(self.each(local.largest_row, zip(self.keys)))))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_workers": [""] * len(self.keys), "_known": set()}  # where it is read there are others
+        return self.__dict__ | {"_workers": [""] * len(self.keys), "_known": set()}  # other workers
 
     @property
     def client(self) -> Any:
@@ -114,14 +114,14 @@ class PartitionedOperator(Operator):
         return current_client()
 
     def placed(self) -> list[str]:
-        """The worker of each partition, where its tasks run: Dask would move states to whichever has less to do."""
+        """Worker of each partition, to which tasks are pinned: Dask would move states to idle workers."""
         workers = workers_of(self.client)
         self._workers = placed_evenly(self._workers, workers)
         self._known |= set(workers)
         return self._workers
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Run a task; where, is decided by the options, else by Dask."""
+        """Run a task, on a worker given by the options or chosen by Dask."""
         name = getattr(function, "func", function).__name__
         return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", **options)
 
@@ -131,7 +131,7 @@ class PartitionedOperator(Operator):
         return [self.submit(function, *row, **pinned_to(worker)) for row, worker in pairs]
 
     def gather(self, futures: Futures) -> list[Any]:
-        """Results of tasks on the client."""
+        """Gather results of tasks on the client."""
         self.settle(futures)
         with explained_failures(self.client):
             return list(self.client.gather(futures))
@@ -139,7 +139,7 @@ class PartitionedOperator(Operator):
     def settle(self, futures: Futures) -> None:
         """Wait until tasks are done: failures are raised here, and no long queue builds up.
 
-        Dask does not give to others what was meant for workers that were all lost at once: that is a RuntimeError.
+        If all known workers are lost at once, Dask never runs their tasks elsewhere: a RuntimeError.
         """
         client, distributed = self.client, require("distributed", "dask", PURPOSE)
         with explained_failures(client):
@@ -159,7 +159,7 @@ class PartitionedOperator(Operator):
                     future.result()
 
     def mapped(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
-        """A block made part by part of others and of keys; all other arguments are given to every task."""
+        """Block made part by part from blocks and keys; other arguments are passed to each task."""
         lists = [
             one.parts if isinstance(one, PartitionedBlock) else one if one is self.keys else [one] * len(self.keys)
             for one in arguments
@@ -171,7 +171,7 @@ class PartitionedOperator(Operator):
         return [np.unique(self.graph.partition(number).halo_owner).tolist() for number in range(len(self.keys))]
 
     def exchange(self, parts: Futures, n_hops: int) -> list[Futures]:
-        """Messages for each partition for `n_hops` steps: whole on their own worker, and cut to what others need."""
+        """Messages to each partition for `n_hops` steps: complete on the same worker, reduced for other workers."""
         workers, sent = self.placed(), []
         for key, part, near in zip(self.keys, parts, self._neighbours, strict=True):
             own, messages = workers[key.number], {}
@@ -192,13 +192,13 @@ class PartitionedOperator(Operator):
             return PartitionedBlock(self, parts, n_signals)
         values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
         with warnings.catch_warnings():
-            # an array in memory goes to the workers with the tasks, so that they can run again if a worker is lost
+            # an array in memory is sent with the tasks, so that they can run again if a worker is lost
             warnings.filterwarnings("ignore", message="Sending large graph")
             parts = self.each(local.placed, ((key, values[:, self.graph.own_nodes(key.number)]) for key in self.keys))
         return PartitionedBlock(self, parts, n_signals)
 
     def _load_dask(self, signals: Any) -> Futures:
-        """Split every chunk, which is computed once, by the partitions of its nodes, and put the pieces together."""
+        """Split each chunk, computed once, by the partitions of its nodes, and join the pieces."""
         delayed, graph = require("dask", "dask", PURPOSE).delayed, self.graph
         if graph.is_in_partition_order:
             chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
@@ -211,11 +211,11 @@ class PartitionedOperator(Operator):
         return self.each(local.put_together, ((key, [own[key.number] for own in pieces]) for key in self.keys))
 
     def _pieces(self, wholes: Futures, n_pieces: int) -> list[Futures]:
-        """The pieces of every whole, asked for while that is in memory: from a disk it would be read for each."""
+        """Pieces of each result, requested while it is in memory: from disk it would be read for each piece."""
         return [[self.submit(getitem, whole, number) for number in range(n_pieces)] for whole in wholes]
 
     def unload(self, block: PartitionedBlock) -> Any:
-        """Signals as a Dask array in the order of the nodes that they came in, in no more chunks than partitions."""
+        """Signals as a Dask array in the user's order of nodes, with at most one chunk per partition."""
         dask, arrays = (require(name, "dask", PURPOSE) for name in ("dask", "dask.array"))
         graph, dtype, n_signals = self.graph, self.dtype, block.n_columns
         if graph.is_in_partition_order:
@@ -243,7 +243,7 @@ class PartitionedOperator(Operator):
     def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
         task = partial(local.random, draw)
         block = self.mapped(task, n_columns, self.keys, n_columns, copy.deepcopy(random_state))
-        draw(np.empty(0, dtype=np.uint64), n_columns, random_state, self.dtype)  # moves on as the workers' copies do
+        draw(np.empty(0, dtype=np.uint64), n_columns, random_state, self.dtype)  # advances it like the workers' copies
         return block
 
     def rows(self) -> PartitionedBlock:
@@ -328,14 +328,14 @@ for multiply in (block_products, column_products):
 
 
 class _Pass:
-    """A recurrence under way: states of the partitions, and all messages so far, from which lost ones start again."""
+    """Recurrence in progress: states of the partitions, and all messages so far, to recompute lost states."""
 
     def __init__(self, operator: PartitionedOperator, parts: Futures, n_hops: int) -> None:
         self.operator, self.states, self.n_hops = operator, parts, n_hops
         self._inboxes = [operator.exchange(parts, n_hops)]
 
     def advance(self, n_steps: int, program: local.Recurrence) -> None:
-        """Take steps of a program, and tell the neighbours."""
+        """Take steps of a program, and exchange messages."""
         operator = self.operator
         rows = zip(operator.keys, self.states, self._inboxes[-1], strict=True)
         settings = (self.n_hops, n_steps, 4 / operator.bound, program)
@@ -344,7 +344,7 @@ class _Pass:
         operator.settle(list(chain.from_iterable(self._inboxes[-EXCHANGES_AHEAD:][0])))
 
     def sums(self) -> list[Any]:
-        """What the program found at each of the last steps, added up in the order of the partitions."""
+        """Results of the last steps, summed in the order of the partitions."""
         found = self.operator.gather(self.operator.each(local.found_by, zip(self.states)))
         return [tuple(np.sum(parts, axis=0) for parts in zip(*step, strict=True)) for step in zip(*found, strict=True)]
 
@@ -353,7 +353,7 @@ class _Pass:
 
 
 def current_client() -> Any:
-    """The user's client, else a new one of a local cluster, with one worker per core and a message."""
+    """The user's client, or a new local cluster with one worker per core, and a warning."""
     distributed = require("distributed", "dask", PURPOSE)
     try:
         return distributed.get_client()
@@ -391,7 +391,7 @@ def _lost(client: Any, error: BaseException) -> RuntimeError:
 
 @contextmanager
 def explained_failures(client: Any) -> Iterator[None]:
-    """Say in plain words what it means when workers or the scheduler are lost, or tasks have no room."""
+    """Explain errors of lost workers, a lost scheduler, or too little memory."""
     distributed = require("distributed", "dask", PURPOSE)
     lost = (distributed.comm.CommClosedError, CancelledError, TimeoutError)
     try:
@@ -401,17 +401,17 @@ def explained_failures(client: Any) -> Iterator[None]:
         limit = getattr(error.last_worker, "memory_limit", None)
         room = f" (memory limit {limit / 1e9:.2g} GB)" if limit else ""
         raise MemoryError(f"{NO_ROOM}; got {worker}{room} killed while it computed. {MORE_ROOM}") from error
-    except MemoryError as error:  # of a task, or of the scheduler, which knows what no worker can hold
+    except MemoryError as error:  # of a task, or of the scheduler
         raise MemoryError(f"{NO_ROOM}; got less: {error} {MORE_ROOM}") from error
     except lost as error:
         raise _lost(client, error) from error
 
 
 def placed_evenly(before: Sequence[str], workers: Sequence[str]) -> list[str]:
-    """The worker of each partition, given where partitions were before ("" for nowhere) and the workers of now.
+    """Worker of each partition, given its previous worker ("" for none) and the present workers.
 
-    Partitions stay with a worker that lives and has no more than its share; others go to workers that have less,
-    consecutive ones to the same; without workers all are nowhere.
+    Partitions stay with a living worker up to its share; others go to workers with free shares, consecutive ones to the
+    same; without workers none is assigned.
     """
     if not workers:
         return [""] * len(before)
@@ -429,5 +429,5 @@ def placed_evenly(before: Sequence[str], workers: Sequence[str]) -> list[str]:
 
 
 def pinned_to(worker: str) -> dict[str, Any]:
-    """Options of a task that runs on a worker, and elsewhere only if that worker is lost."""
+    """Options that pin a task to a worker, unless that worker is lost."""
     return {"workers": [worker], "allow_other_workers": True} if worker else {}

@@ -1,4 +1,4 @@
-"""Which partition each node goes to, and the order of the nodes in it."""
+"""Partitioners: assignment of nodes to partitions, and the order of nodes within them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
 
 PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")
-POINTS_AT_ONCE = 1 << 18  # that are put on the curve
+POINTS_AT_ONCE = 1 << 18  # points whose place on the curve is computed at once
 BITS = 21  # of each axis of the curve: three of them fit 64 bits
 
 
 Partitioning = tuple[Integers, NDArray[np.int64]]
-"""Nodes of the first partition, of the second, ...; and where each partition begins, with the number of nodes last."""
+"""Nodes by partition; and the start of each partition, followed by the number of nodes."""
 
 
 def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
@@ -41,7 +41,7 @@ def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
 def cut_nodes(
     partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Any, weights: Callable[[], Any]
 ) -> Partitioning:
-    """Partitioning by one that `as_partitioner` returned; `weights` gives those of the graph, if it is asked."""
+    """Partitioning by a result of `as_partitioner`; `weights` returns those of the graph on demand."""
     if not isinstance(partitioner, str):
         return _given(partitioner, n_nodes, n_partitions)
     if partitioner == "contiguous":
@@ -56,7 +56,7 @@ def cut_nodes(
 
 
 def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
-    """Nodes in an order, cut into pieces whose numbers of nodes differ by one at most."""
+    """Ordered nodes, cut into pieces whose sizes differ by at most one."""
     starts = np.arange(n_partitions + 1, dtype=np.int64) * len(order) // n_partitions
     return order, starts
 
@@ -64,7 +64,7 @@ def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
 def curve_order(
     coordinates: Array, embedded: Callable[[Array], Array], points_at_once: int = POINTS_AT_ONCE
 ) -> NDArray[np.int64]:
-    """Nodes along a Hilbert curve, a block at a time; `embedded` makes of rows points of a space where near is near."""
+    """Nodes along a Hilbert curve, a block at a time; `embedded` maps rows to points of a Euclidean space."""
     blocks = [slice(start, start + points_at_once) for start in range(0, len(coordinates), points_at_once)]
     axes = _principal_axes(coordinates, embedded, blocks)
     low = np.min([(embedded(coordinates[block]) @ axes).min(axis=0) for block in blocks], axis=0)
@@ -79,7 +79,7 @@ def curve_order(
 
 
 def _principal_axes(coordinates: Array, embedded: Callable[[Array], Array], blocks: list[slice]) -> Array:
-    """Directions in which points spread most, in columns: three at most, to which points are projected."""
+    """The first three principal axes at most, in columns, for projection."""
     origin = embedded(coordinates[:1])
     n_dimensions = origin.shape[1]
     if n_dimensions <= 3:
@@ -136,7 +136,7 @@ def hilbert_index(cells: NDArray[np.uint64], bits: int = BITS) -> NDArray[np.uin
 
     By Skilling's algorithm (Programming the Hilbert curve, 2004): from the highest bit down, an axis whose bit is set
     inverts the lower bits of the first axis, and one whose bit is not set exchanges them with those of the first axis;
-    a Gray code is undone last, and the bits of all axes are interleaved.
+    at last a Gray code is undone, and the bits of all axes are interleaved.
     """
     axes = [np.array(column, dtype=np.uint64) for column in cells.T]
     one = np.uint64(1)

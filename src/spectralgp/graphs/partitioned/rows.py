@@ -1,4 +1,4 @@
-"""Rows of the weights, one partition at a time: of a graph in memory, of edges in blocks, and of points.
+"""Rows of the weights, one partition at a time: from a graph in memory, edges in blocks, or points.
 
 Edges are never all in memory: they are shuffled to the owners of their ends. Neighbours of points are exact across
 borders.
@@ -39,9 +39,9 @@ from spectralgp.graphs.weights import (
 )
 
 EDGE = ("source", "target", "weight")
-ROWS_AT_ONCE = 1 << 20  # of an array, in a block
+ROWS_AT_ONCE = 1 << 20  # rows of an array in a block
 SEGMENTS = 64  # of the curve in a partition, each with a box around its points
-SLACK = 1 + 1e-9  # times a distance: rounding must hide no neighbour
+SLACK = 1 + 1e-9  # factor of distances, so that rounding hides no neighbour
 
 
 def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> None:
@@ -111,7 +111,7 @@ def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) ->
 
 
 def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Entries sorted by the owner of a node: its place there, what goes with it, and where each owner's entries end."""
+    """Entries sorted by the owner of a node: positions there, further arrays, and ends of the owners' entries."""
     owners = build.owners(ranks)
     # sixteen bits are sorted in linear time
     order = np.argsort(owners.astype(np.int16) if build.n_partitions < 2**15 else owners, kind="stable")
@@ -121,7 +121,7 @@ def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[A
 
 
 def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
-    """Which of the entries that a step kept by `by_owner` are an owner's."""
+    """Slice of an owner's entries among those of a step that were sorted by `by_owner`."""
     ends = build.kept(step, number, "ends")
     return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
 
@@ -153,7 +153,7 @@ def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, 
     if not found:
         raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
     sizes, low, high = zip(*found, strict=True)
-    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses what is too far apart, or no places
+    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses invalid coordinates
     n_nodes = sum(sizes)
     joined = joining.checked(n_nodes)
     if names is not None:
@@ -167,7 +167,7 @@ def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, 
         build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
         build.keep_each("neighbours", joiner.found)
         bandwidth = joiner.bandwidth()
-        # weights are computed once, though both ends' rows have them
+        # each weight is computed once, for the rows of both ends
         squared = partial(build.kept, "neighbours", array="squared")
         build.keep_each("weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)})
         finish(build, joiner.rows, coordinates)
@@ -195,7 +195,7 @@ def point_blocks(points: Any, rows_at_once: int = ROWS_AT_ONCE) -> RowBlocks:
 
 
 def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
-    """All points as one array: the given one, or one on disk into which blocks are copied."""
+    """All points as one array: the given one, or a copy of the blocks on disk."""
     if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
         return blocks.fingerprint
     path, beside = build.scratch / "points.npy", build.scratch / "unfinished.npy"
@@ -216,14 +216,14 @@ def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Joiner:
-    """Joins points that are kept by partition, in the order of the curve, with the boxes of its segments."""
+    """Join of points that are stored by partition, in the order of the curve, with boxes around its segments."""
 
     build: BuildDirectory
     kind: type[Plane] | type[Sphere]
     joining: PointJoin
 
     def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
-        """Points of a partition, and boxes around those of each segment of the curve."""
+        """Points of a partition, and boxes around each segment of the curve."""
         starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
         embedded = self.kind(points).embedded()
         low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
@@ -278,7 +278,7 @@ class Joiner:
     def _near(
         self, number: int, embedded: Array, reaches: Array, both_ways: bool
     ) -> Iterator[tuple[Integers, Integers, Array]]:
-        """Per partition with points within reach, which may shrink: own points that ask, ranks and points near them."""
+        """Yield, per partition within reach: own points near it, and ranks and coordinates of its points near them."""
         starts, low, high = (self.build.kept("points", number, name) for name in ("starts", "low", "high"))
         for other in range(0 if both_ways else number + 1, self.build.n_partitions):
             if other == number:
@@ -302,7 +302,7 @@ class Joiner:
             yield asking, places + self.build.own(other).start, points
 
     def _squared(self, number: int, starts: Integers, ends: Integers) -> Array:
-        """Squared distances from own points to others, as a graph in memory computes them."""
+        """Squared distances from own points to others, computed as for a graph in memory."""
         own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
         inside = (ends >= own.start) & (ends < own.stop)
         foreign, where = np.unique(ends[~inside], return_inverse=True)
@@ -313,7 +313,7 @@ class Joiner:
         return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
 
     def bandwidth(self) -> float | None:
-        """Of Gaussian weights: the one given, or the mean of all squared distances that were found."""
+        """Bandwidth of Gaussian weights: the given one, or the mean of all squared distances."""
         if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
             return self.joining.bandwidth
         found = [self.build.kept("neighbours", number, "squared") for number in range(self.build.n_partitions)]
@@ -341,7 +341,7 @@ class Joiner:
 
 
 def _asked(among: Array, points: Array, n_neighbors: int) -> tuple[Array, Integers]:
-    """Distances and positions of the nearest points, of shape (n_points, n_neighbors) also where that is one."""
+    """Distances and positions of the nearest points, shape (n_points, n_neighbors)."""
     distances, neighbors = cKDTree(among).query(points, k=np.arange(1, n_neighbors + 1), workers=-1)
     return distances, neighbors
 

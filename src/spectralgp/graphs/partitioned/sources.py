@@ -1,4 +1,4 @@
-"""What users have that is larger than memory: tables in blocks of rows, by Dask or Parquet, and signals in them."""
+"""Data larger than memory: tables in blocks of rows, by Dask or Parquet, and their signals."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BYTES_PER_CHUNK = 2**26  # of signals
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
-    """Rows in blocks, each read when it is asked for."""
+    """Rows in blocks, each read on demand."""
 
     n_blocks: int
-    read: Callable[[int], Any]  # from the number of a block to its rows
-    fingerprint: Any  # the same as long as the rows are: an array, or anything with a telling `repr`
+    read: Callable[[int], Any]  # rows of a block by its number
+    fingerprint: Any  # identifies the rows: an array, or an object by its `repr`
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks in turn."""
@@ -48,7 +48,7 @@ class BlockTable:
 
 
 def open_table(table: Any, argument: str, index: Sequence[str], content: str, remedy: str) -> BlockTable:
-    """A Dask table, or Parquet files; columns named in `index` are read even where they are the index of the table."""
+    """Open a Dask table or Parquet files; columns named in `index` may be the index of the table."""
     if isinstance(table, str | os.PathLike):
         return _parquet_table(Path(table), argument, index)
     if hasattr(table, "npartitions") and hasattr(table, "columns"):
@@ -66,7 +66,7 @@ def _dask_table(table: Any, index: Sequence[str]) -> BlockTable:
     return BlockTable(
         list(table.columns),
         table.npartitions,
-        dask.base.tokenize(table),  # of its graph of tasks; without the same one the rows may be others
+        dask.base.tokenize(table),  # of its graph of tasks
         lambda number, columns: table[list(columns)].partitions[number].compute(),
         lambda columns: table[list(columns)].to_delayed(),
         lambda: dict(table.dtypes),
@@ -75,7 +75,7 @@ def _dask_table(table: Any, index: Sequence[str]) -> BlockTable:
 
 
 def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> BlockTable:
-    """Row groups in the order of the files' names, in which part.2 is before part.10; only heads are read here."""
+    """Row groups in the order of the files' names, part.2 before part.10; only metadata are read here."""
     paths = sorted(path.rglob("*.parquet"), key=_by_number) if path.is_dir() else [path]
     if not paths or not all(file.is_file() for file in paths):
         raise FileNotFoundError(
@@ -85,7 +85,7 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> BlockTabl
     pairs = zip(paths, heads, strict=True)
     groups = [(file, group) for file, head in pairs for group in range(head.num_row_groups)]
     schema = heads[0].schema.to_arrow_schema()
-    hidden = (schema.pandas_metadata or {}).get("index_columns", ())  # an index that pandas or Dask wrote
+    hidden = (schema.pandas_metadata or {}).get("index_columns", ())  # index of pandas or Dask
 
     def read(number: int, columns: Sequence[str]) -> dict[str, Any]:
         file, group = groups[number]
@@ -119,14 +119,14 @@ def _parquet() -> Any:
 
 
 def as_dask(array: Any) -> Any:
-    """A Zarr array as Dask's; anything else as it is."""
+    """Convert a Zarr array to Dask's; return others unchanged."""
     if type(array).__module__.partition(".")[0] != "zarr":
         return array
     return require("dask.array", "dask", PURPOSE).from_zarr(array)
 
 
 def require_complete(signals: Any, bytes_per_chunk: int = BYTES_PER_CHUNK) -> Any:
-    """Signals as they are; a ValueError if a value is missing, for a Dask array when it is computed."""
+    """Return complete signals; raise ValueError for missing values, for a Dask array when it is computed."""
     if is_dask_array(signals):
         lazy: Any = signals
         return lazy.map_blocks(_complete, meta=lazy._meta)
@@ -139,8 +139,8 @@ def require_complete(signals: Any, bytes_per_chunk: int = BYTES_PER_CHUNK) -> An
 def _complete(block: Any) -> Any:
     if np.isnan(block).any():
         raise ValueError(
-            "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals with "
-            "holes, or use a Graph, on which they can be missing."
+            "Y must be complete on a PartitionedGraph; got NaN. Impute the missing values, drop incomplete signals, or "
+            "use a Graph, on which values can be missing."
         )
     return block
 
@@ -174,13 +174,13 @@ def _signals_among(table: BlockTable, node: str | None) -> dict[str, Any]:
     """Columns of signals, with their types."""
     if node is not None and node not in table.columns:
         raise ValueError(
-            f"node must be a column of the table; got {node!r}, and columns {table.columns[:5]}. Name the one that "
-            "says which node a row is."
+            f"node must be a column of the table; got {node!r}, and columns {table.columns[:5]}. Name the one "
+            "with the nodes."
         )
     kinds = table.dtypes()
     found = {name: kinds[name] for name in table.columns if name != node}
     if not found:
-        raise ValueError("table must have a column for each signal; got none beside the nodes.")
+        raise ValueError("table must have a column for each signal; got none besides the nodes.")
     wrong = next((name for name, kind in found.items() if getattr(kind, "kind", "O") not in "biuf"), None)
     if wrong is not None:
         raise TypeError(

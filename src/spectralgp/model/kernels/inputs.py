@@ -145,7 +145,7 @@ def modes_and_gradient(kernel: InputKernel, inputs: Array, scales: Array | None 
 
 
 def new_inputs(kernel: InputKernel, training: Array, inputs: Any) -> Any:
-    """Return validated new inputs, with as many features as the training inputs."""
+    """Return validated new inputs, with the number of features of the training inputs."""
     settings: Any = {"sizes": {"n_features": training.shape[1]}, "remedy": "Rows are inputs."}
     axes = "n_inputs", "n_features"
     return kernel.form.read_new(inputs, lambda given: as_real_array(given, "inputs", axes, **settings))
