@@ -144,13 +144,13 @@ def test_rolling_origins_equal_forecasts_from_each(process, times, values):
         assert error(variances[place], forecast.variance) < SAME
 
 
-@pytest.mark.parametrize("has_holes", [False, True])
-def test_draws_have_the_law_of_the_forecast(process, times, values, has_holes):
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_draws_have_the_law_of_the_forecast(process, times, values, has_missing):
     n_samples = 4_000
-    if has_holes:  # in the last rows, so that much is open
+    if has_missing:  # in the last rows, so that much is open
         values = np.where(np.arange(times.size)[:, None] >= times.size - 3, np.array([np.nan, np.nan, 1.0]), values)
     forecast = process.filtered(times, values).forecast(LATER)
-    assert bool(len(forecast.known.unknown)) == (has_holes and process.basis is not None)
+    assert bool(len(forecast.known.unknown)) == (has_missing and process.basis is not None)
     mean, covariance, _ = conditioned(process, times, values, LATER)
     draws = forecast.sample(n_samples, 3).reshape(n_samples, -1)
     deviations = draws - mean

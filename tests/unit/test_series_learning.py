@@ -348,26 +348,26 @@ def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypat
     assert windowed.value == pytest.approx(whole.value, abs=1e-3)
 
 
-@pytest.mark.parametrize("has_holes", [False, True])
-def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, has_holes):
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, has_missing):
     times, random = np.arange(1_200.0), np.random.default_rng(5)
     rates = [0.1 + 0.3 * spectrum.eigenvalues]
     values = drawn(spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
-    if has_holes:
+    if has_missing:
         values[random.random(values.shape) < 0.05] = np.nan
     form = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     whole = learn_on_graph(spectrum, times, values, *form)
     part = learn_on_graph(spectrum, times[:400], values[:400], *form)
     found = learn_on_graph(spectrum, times, values, *form, start=part.dynamics)
-    if not has_holes:  # of which the value is an expected one
+    if not has_missing:  # of which the value is an expected one
         assert found.value == pytest.approx(whole.value, abs=1e-3)
-    assert relative(found.process.rates, whole.process.rates) < (0.05 if has_holes else 1e-3)
+    assert relative(found.process.rates, whole.process.rates) < (0.05 if has_missing else 1e-3)
     assert found.n_evaluations < whole.n_evaluations
     alone = learn_each(times, values, (MaternComponent(0.5),))
     again = learn_each(
         times, values, (MaternComponent(0.5),), start=learn_each(times[:400], values[:400], (MaternComponent(0.5),))
     )
-    assert relative(again.rates, alone.rates) < (0.05 if has_holes else 1e-2)
+    assert relative(again.rates, alone.rates) < (0.05 if has_missing else 1e-2)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def data(seed: int = 0):
 def scaled_by(scales, signals):
     """Signals as model files of older versions hold them: each divided by its own scale."""
     state, units = state_of(signals), replace(signals.units, signal_scales=scales)
-    if signals.has_holes:
+    if signals.has_missing:
         return replace(state, values=state.values / scales[:, None], units=units).signals
     return replace(state, source=state.source / scales[:, None], units=units).signals
 

@@ -173,7 +173,7 @@ def test_signals_with_holes_are_centred_and_scaled_by_what_was_observed(center, 
     divisor = (np.nanstd(values) if center is None else np.sqrt(np.nanmean(centred**2))) * factor if scale else 1.0
     expected = centred * (factor / divisor)
     assert signals.size == np.count_nonzero(~holes)
-    assert signals.has_unseen_nodes
+    assert signals.has_unobserved_nodes
     assert not signals.is_complete
     np.testing.assert_array_equal(signals.observed, ~holes)
     np.testing.assert_allclose(signals.values, expected, rtol=FORMULA, atol=FORMULA * np.nanmax(np.abs(expected)))
@@ -227,7 +227,7 @@ def test_a_fold_puts_what_is_held_out_into_the_units_of_what_is_kept(center):
     assert oracle.relative_error(kept.values, (VALUES[KEPT] - centre) / signals.units.spread) < EXACT
     assert oracle.relative_error(held_out.values, (VALUES[HELD_OUT] - centre) / signals.units.spread) < EXACT
     assert oracle.relative_error(held_out.units.restore(held_out.values), VALUES[HELD_OUT]) < EXACT
-    scaled = signals.scaled_by_signal(np.ones(N_SIGNALS)).fold(KEPT, HELD_OUT)  # of values that were copied
+    scaled = signals.with_units(signals.units, center).fold(KEPT, HELD_OUT)  # of values that were copied
     for own, other in zip(scaled, (kept, held_out), strict=True):
         assert oracle.relative_error(own.units.restore(own.values), other.units.restore(other.values)) < EXACT
         assert oracle.relative_error(own.values, other.values) < EXACT
@@ -412,7 +412,7 @@ def test_completions_must_be_numbers_that_can_be_squared():
     mean = np.full(VALUES.shape, -1e140)
     completed = signals.completed(mean, np.zeros((0, *VALUES.shape)))
     assert completed.is_complete
-    assert completed.has_holes
+    assert completed.has_missing
     assert completed.size == VALUES.size - N_SIGNALS
     np.testing.assert_array_equal(completed.values[~signals.observed], -1e140)
     np.testing.assert_array_equal(completed.values[signals.observed], signals.values[signals.observed])

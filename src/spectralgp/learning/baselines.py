@@ -166,12 +166,12 @@ def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor:
     is left out where there are no inputs, and where nodes have more than `MOST_PATTERNS` patterns of holes.
     """
     found: list[Baseline] = [NodeMeans()]
-    has_holes = bool(np.isnan(signals).any())
+    has_missing = bool(np.isnan(signals).any())
     if columns is not None:
-        order = None if has_holes or factor is not None else time_order(inputs, signals, columns)
+        order = None if has_missing or factor is not None else time_order(inputs, signals, columns)
         factor = order.factor if order is not None else factor
         found += [] if factor is None else [NoChange(columns, factor)]
-    n_patterns = len(np.unique(np.isnan(signals), axis=1).T) if has_holes else 1
+    n_patterns = len(np.unique(np.isnan(signals), axis=1).T) if has_missing else 1
     if inputs.shape[1] and n_patterns <= MOST_PATTERNS and len(signals) >= FEWEST_REGRESSED:
         found.append(RidgeRegression())
     return found

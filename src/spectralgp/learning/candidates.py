@@ -189,7 +189,7 @@ def with_tuned_means(candidate: Candidate) -> Candidate:
 
 def differ_in_scale(candidate: Candidate, task: Task, model: GraphGP) -> bool:
     """Return whether errors of signals left out differ in size, so that means are worth tuning: equation (18c)."""
-    if not candidate.shrunk or task.spectrum.needs_passes or task.signals.has_holes:
+    if not candidate.shrunk or task.spectrum.needs_passes or task.signals.has_missing:
         return False
     (n_signals, n_nodes), posterior = task.signals.shape, _conditioned(model, task)
     energies = posterior.left_out(task.signals.centred_by == "node" and n_signals > 1).lengths / n_nodes

@@ -124,7 +124,7 @@ def _weighed(choices: Choices, solver: Solver, random_state: np.random.Generator
     """Models to learn from all signals: those that were asked for, or those of use of the default."""
     setting, stacking = choices.setting, replace(choices.stacking, n_draws=choices.n_draws)
     signals = setting.task.signals
-    if choices.is_choice and signals.has_holes:
+    if choices.is_choice and signals.has_missing:
         comparison = Comparison(HiddenEntries(signals, random_state), solver)
         search(comparison, choices)
         return comparison.ensemble()

@@ -99,7 +99,7 @@ def conditioning(
     kept = np.setdiff1d(np.arange(n_signals), held_out)
     low = [_by_points(*pair, kept) for pair in zip(candidates, drawn, strict=True)]
     by_rank = f"{note}; all are conditioned on by a covariance of rank {RANK}"
-    if task.signals.has_holes:
+    if task.signals.has_missing:
         return candidates, low, f"{by_rank}.", None
     heaviest = int(np.argmax(weights))
     candidate = candidates[heaviest]
@@ -140,7 +140,7 @@ def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Seq
     detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
     # what is said of the part alone is in its units, which have another volume
     fit = fit.shifted(task.signals.log_volume - part.signals.log_volume)
-    if task.signals.has_holes:  # of all of which the evidence would take longer than all else
+    if task.signals.has_missing:  # of all of which the evidence would take longer than all else
         return replace(fit, detail=f"{detail}, of which the likelihood is")
     known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
     plain = replace(model, shrinkage=None)

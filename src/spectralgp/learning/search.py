@@ -297,7 +297,7 @@ def _search_on_graph(comparison: Comparison, setting: Setting) -> None:
     kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
     if not is_large:
         # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
-        laplacians = LAPLACIANS if setting.task.signals.has_unseen_nodes else TRIED_LAPLACIANS
+        laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
         kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
     first = comparison.score([Variant(setting, kernel, scale) for kernel in kernels])
     best = comparison.best
@@ -307,7 +307,7 @@ def _search_on_graph(comparison: Comparison, setting: Setting) -> None:
         if others and np.max(scores[1:]) > np.max(first):
             scale = others[int(np.argmax(scores[1:]))]
         best = replace(higher if scores[0] > np.max(first) else best, scale=scale)
-    alone = BOTH_TERMS[1:] if setting.task.signals.has_holes else BOTH_TERMS
+    alone = BOTH_TERMS[1:] if setting.task.signals.has_missing else BOTH_TERMS
     further = [replace(best, terms=(term,)) for term in alone] if setting.is_kernel_open else []
     if not is_large:
         # a kernel of the user's own has no choice of terms

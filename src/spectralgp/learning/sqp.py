@@ -114,7 +114,7 @@ class Sqp(Solver):
         return self if self.n_restarts == 0 else replace(self, n_restarts=0)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        if warm_starts is None and _has_many(task) and not task.signals.has_holes:  # whose completions are of all
+        if warm_starts is None and _has_many(task) and not task.signals.has_missing:  # whose completions are of all
             warm_starts = self._from_some(task, kernels)
         if warm_starts is not None:
             warm = self._warm(task, kernels, warm_starts)

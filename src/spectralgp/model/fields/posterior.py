@@ -571,7 +571,7 @@ def conditioned(
 ) -> Posterior:
     """Condition on validated signals; optionally with known `rows` and settings of `PartialObservations`."""
     rows = prior.rows(inputs, signals.units.signal_scales) if rows is None else rows
-    if not signals.has_holes:
+    if not signals.has_missing:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
     if roughly:
         affordable = MOST_ROUGHLY_DRAWN // signals.observed.size

@@ -171,7 +171,7 @@ class Signals:
         Number of signals and of nodes.
     size : int
         Number of observed values.
-    has_holes : bool
+    has_missing : bool
         Whether some values are missing.
     is_complete : bool
         Whether every value is observed or completed.
@@ -200,7 +200,7 @@ class Signals:
         self._spread_moments: dict[Operator, Array] = {}
         self.shape: tuple[int, int] = self._rows.size, n_nodes
         self.size = self._rows.size * n_nodes if observed is None else int(np.count_nonzero(observed))
-        self.has_holes = observed is not None
+        self.has_missing = observed is not None
         self.is_complete = observed is None or deviations is not None
         self.like: Any = store.source if store.prototype is None else store.prototype
 
@@ -215,9 +215,9 @@ class Signals:
         return getattr(self._read, "center", self._recentres)
 
     @cached_property
-    def has_unseen_nodes(self) -> bool:
+    def has_unobserved_nodes(self) -> bool:
         """Whether some node has no observed value."""
-        return self.has_holes and not self.observed.any(axis=0).all()
+        return self.has_missing and not self.observed.any(axis=0).all()
 
     @cached_property
     def deviations(self) -> Array | None:
