@@ -170,8 +170,7 @@ class FitCommand(TableCommand, ObservationOptions, LearningOptions):
     spectrum: SpectrumOption = "auto"
     device: Annotated[Literal["cpu", "cuda"] | None, _model("Device for large graphs.")] = None
     likelihood: Annotated[
-        str,
-        _model("Likelihood of the values, such as poisson for counts or student_t for outliers.", metavar="NAME"),
+        str, _model("Likelihood of the values, such as poisson for counts or student_t for outliers.", metavar="NAME")
     ] = "gaussian"
     force: Force = False
 
@@ -191,8 +190,7 @@ class PredictCommand(TableCommand, ObservationOptions):
     model: ModelFile
     out: Out
     signals: Annotated[
-        Path | None,
-        _file("Last signals, for a model with lag:1: the signal after each row is predicted.", panel=None),
+        Path | None, _file("Last signals, for a model with lag:1: the signal after each row is predicted.", panel=None)
     ] = None
     inputs: Annotated[
         list[str] | None,
@@ -358,10 +356,7 @@ class PlotCommand(TableCommand):
     node: Annotated[list[str] | None, _option("Draw a node over time; may be repeated.", metavar="NAME")] = None
     draw_map: Annotated[bool, typer.Option("--map", help="Draw a row of the signals on the graph.")] = False
     row: Annotated[str | None, _option("Label of the row on the map; the last by default.", metavar="LABEL")] = None
-    signals: Annotated[
-        Path | None,
-        _file("Signals to draw; the model imputes empty cells.", panel=None),
-    ] = None
+    signals: Annotated[Path | None, _file("Signals to draw; the model imputes empty cells.", panel=None)] = None
     inputs: Inputs = None
     steps: Annotated[int | None, _option("Number of rows to forecast, of a series (12; on a map 1).", min=1)] = None
     level: Annotated[float, _share("Probability of intervals.")] = 0.9
@@ -394,8 +389,7 @@ class ReportCommand(TableCommand):
     steps: Annotated[int, _option("Number of rows to forecast, of a series.", min=1)] = 24
     title: Title = None
     aspect: Annotated[
-        float | None,
-        _option("Aspect ratio of the map, height to width; 1 / cos(latitude) for degrees.", min=0.1),
+        float | None, _option("Aspect ratio of the map, height to width; 1 / cos(latitude) for degrees.", min=0.1)
     ] = None
     force: Force = False
 

@@ -40,14 +40,7 @@ from spectralgp.model.fields import (
     observed_with,
     standard_deviation,
 )
-from spectralgp.model.kernels import (
-    GraphKernel,
-    InputRecipe,
-    SpectralKernel,
-    as_input_kernel,
-    residual_of,
-    signal_of,
-)
+from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, residual_of, signal_of
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
 from spectralgp.model.spectra import SpectrumSettings
@@ -258,12 +251,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @reading.fits
     @takes_auxiliary_data
-    def fit(
-        self,
-        X: Any,
-        Y: Any,
-        **given: Unpack[AuxiliaryData],
-    ) -> Self:
+    def fit(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> Self:
         """Learn all hyperparameters and condition on the signals; an error leaves the estimator unchanged.
 
         Parameters
@@ -558,12 +546,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @takes_auxiliary_data
     def log_predictive_density(
-        self,
-        X: Any,
-        Y: Any,
-        joint: bool = True,
-        observed: Any = None,
-        **given: Unpack[AuxiliaryData],
+        self, X: Any, Y: Any, joint: bool = True, observed: Any = None, **given: Unpack[AuxiliaryData]
     ) -> Any:
         """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
@@ -578,13 +561,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
     @takes_auxiliary_data
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        **given: Unpack[AuxiliaryData],
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **given: Unpack[AuxiliaryData]) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
         Missing values are left out, and nodes with fewer than two observed ones. Other arguments are those of
@@ -728,12 +705,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     # ------------------------------------------------------------------------------- filling in, and other data
 
     @takes_auxiliary_data
-    def impute(
-        self,
-        X: Any,
-        Y: Any,
-        **given: Unpack[AuxiliaryData],
-    ) -> tuple[Any, Any]:
+    def impute(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> tuple[Any, Any]:
         """Impute missing values.
 
         Training signals are recognised by their inputs and values; other signals are new, and conditioned on in
@@ -790,12 +762,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return answers.among_training(self.posterior_.parts[0][1], features, signals) >= 0
 
     @takes_auxiliary_data
-    def condition_on(
-        self,
-        X: Any,
-        Y: Any,
-        **given: Unpack[AuxiliaryData],
-    ) -> Self:
+    def condition_on(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> Self:
         """Return a model conditioned on more signals, with the same hyperparameters and `fits_`.
 
         Levels of nodes that were never observed before follow from these signals and their predictions. `X`, `Y` and
