@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking
-from spectralgp.estimators.answers import among_training
+from spectralgp.estimators.answers import training_numbers
 from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP
 
 N_SIGNALS, N_NODES = 16, 9
@@ -372,7 +372,7 @@ def rows_of(model: GraphGPRegressor, inputs: Any, signals: np.ndarray) -> np.nda
     """Which of the training signals each one is taken for."""
     X, _, given = model._paired(inputs, signals)
     features = model._new_inputs(X, as_given=True)
-    return among_training(model.posterior_.parts[0][1], features, given)
+    return training_numbers(model.posterior_.parts[0][1], features, given)
 
 
 @pytest.mark.parametrize("inputs", [None, np.repeat([[0.0], [1.0]], 15, axis=0)])

@@ -40,7 +40,7 @@ BESIDE: dict[str, tuple[str, tuple[float, ...]]] = {
 }
 
 
-def beside_of(kind: str, n_rows: int) -> dict[str, Any]:
+def auxiliary_data(kind: str, n_rows: int) -> dict[str, Any]:
     """What stands beside values, all of it allowed."""
     return {} if kind not in BESIDE else {BESIDE[kind][0]: np.full((n_rows, N_NODES), 10.0)}
 
@@ -50,7 +50,7 @@ def fitted(kind: str) -> GraphGPRegressor:
     model = GraphGPRegressor(
         GRAPH, Polynomial(1), likelihood=kind if kind not in ("weights", "noise_variance") else "gaussian"
     )
-    beside = beside_of(kind, 6)
+    beside = auxiliary_data(kind, 6)
     if kind == "noise_variance":
         beside["noise_variance"] = np.linspace(0.1, 0.2, N_NODES)
     return model.set_params(prior=None).fit(X, VALUES[kind][0], **beside)
@@ -87,7 +87,7 @@ def test_forbidden_values_are_refused_by_their_place(kind, method, data):
     wrong[row, node] = data.draw(st.sampled_from(forbidden))
     name = "observed" if method in ("predict", "sample_y", "predict observed") else "Y"
     with pytest.raises(ValueError, match=rf"^{name} must .* at row {row}, column ('{NAMES[node]}'|{node})"):
-        asked(kind, method, wrong, beside_of(kind, 2))
+        asked(kind, method, wrong, auxiliary_data(kind, 2))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -96,7 +96,7 @@ def test_forbidden_values_are_refused_by_their_place(kind, method, data):
 @settings(max_examples=8, deadline=None)
 def test_forbidden_values_beside_are_refused_by_their_place(kind, method, data):
     argument, forbidden = BESIDE[kind]
-    beside = beside_of(kind, 2)
+    beside = auxiliary_data(kind, 2)
     row, node = data.draw(st.integers(0, 1)), data.draw(st.integers(0, N_NODES - 1))
     beside[argument][row, node] = data.draw(st.sampled_from(forbidden))
     is_infinite = np.isinf(beside[argument][row, node])

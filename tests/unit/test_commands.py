@@ -703,7 +703,7 @@ def test_what_is_known_of_predictions_is_matched_by_label():
 def test_errors_name_their_file_once_and_tables_are_written_as_they_are_read(tmp_path):
     path = tmp_path / "a.csv"
     for error in ("X must be finite.", f"{path} must be finite."):
-        with pytest.raises(ValueError, match="must be finite") as found, files.naming(path):
+        with pytest.raises(ValueError, match="must be finite") as found, files.naming_file(path):
             raise ValueError(error)
         assert str(found.value) == (error if str(path) in error else f"{path}: {error}")
     path.write_text("year;b\n1;2,5\n")
@@ -912,7 +912,7 @@ def test_what_inputs_of_a_fitted_model_are_made_of(folder):
     def parts(recipe, features, *typed):
         model = SimpleNamespace(input_recipe_=recipe, graph_=graph, n_features_in_=len(features))
         model.feature_names_in_ = np.array(features)
-        return files.how_made(model, list(typed))
+        return files.fitted_inputs(model, list(typed))
 
     def wrong(*given):
         with pytest.raises(typer.BadParameter) as found:
@@ -942,9 +942,9 @@ def test_what_inputs_of_a_fitted_model_are_made_of(folder):
     assert "to, 'time'; got time and table.csv." in wrong(None, ["time"], "time", "table.csv")
     unnamed = SimpleNamespace(input_recipe_=None, graph_=Graph(graph.weights), n_features_in_=2)
     assert files.features_of(unnamed) == ["x0", "x1"]
-    assert files.how_made(unnamed, ["table.csv"]).columns == ("x0", "x1")
+    assert files.fitted_inputs(unnamed, ["table.csv"]).columns == ("x0", "x1")
     bare = SimpleNamespace(input_recipe_=None, graph_=graph)
-    assert files.how_made(bare, None) == files.InputColumns()
+    assert files.fitted_inputs(bare, None) == files.InputColumns()
 
 
 def test_a_lag_of_several_rows(folder):

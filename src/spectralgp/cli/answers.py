@@ -11,7 +11,7 @@ import typer
 
 from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
-from spectralgp.cli.app import say, to_be_written
+from spectralgp.cli.app import check_outputs, print_answer
 from spectralgp.cli.commands import ImputeCommand, PredictCommand, ReportCommand, ScoreCommand
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
@@ -32,7 +32,7 @@ def predict(asked: PredictCommand) -> None:
         return
     fitted = files.signal_model(found, asked.model)
     new = _new_inputs(asked, fitted)
-    beside = files.beside_of(asked, fitted.graph_, None if new is None else new.index)
+    beside = files.auxiliary_data(asked, fitted.graph_, None if new is None else new.index)
     known = None
     if asked.observed is not None:
         known = matched_observations(files.signal_table(asked, asked.observed, fitted.graph_), new, asked.observed)
@@ -58,7 +58,7 @@ def _predict_classes(asked: PredictCommand, model: GraphGPClassifier) -> None:
     table.insert(0, "class", model.predict())
     write_tables({asked.out: table}, dialect=Dialect())
     answer = {"out": asked.out, "n_nodes": len(table), "classes": model.classes_}
-    say(asked, answer, f"Predicted the classes of {len(table)} nodes: {asked.out}")
+    print_answer(asked, answer, f"Predicted the classes of {len(table)} nodes: {asked.out}")
 
 
 def _new_inputs(asked: PredictCommand, model: GraphGPRegressor) -> pd.DataFrame | None:
@@ -68,9 +68,9 @@ def _new_inputs(asked: PredictCommand, model: GraphGPRegressor) -> pd.DataFrame 
     clock = None if recipe is None else recipe.time
     is_of_time_alone = clock is not None and recipe == InputRecipe(clock)
     if is_of_time_alone and table is not None and not at and signals is None:  # a table of times
-        with files.naming(table):
+        with files.naming_file(table):
             return time_inputs(index_of(read_table(table), 0, asked.date_format), clock)
-    parts = files.how_made(model, inputs)
+    parts = files.fitted_inputs(model, inputs)
     wanted = ["--signals"] if parts.lag is not None else ["--at"] if parts.time and table is None else []
     given = [name for name, value in (("--signals", signals), ("--at", at)) if value]
     is_known_by_label = wanted == ["--at"] and observed is not None and not given
@@ -81,14 +81,14 @@ def _new_inputs(asked: PredictCommand, model: GraphGPRegressor) -> pd.DataFrame 
     if at:
         return files.times_given(at, parts.clock, asked.date_format)
     if observed is not None and is_known_by_label:
-        with files.naming(observed):
+        with files.naming_file(observed):
             return time_inputs(files.signal_table(asked, observed, model.graph_).index, parts.clock)
     if signals is not None:
-        return files.data_of(asked, model, signals, ahead=True).inputs
+        return files.fitted_data(asked, model, signals, ahead=True).inputs
     if table is None:
         return None
     features = inputs_from_file(table, features=parts.columns, date_format=asked.date_format)
-    with files.naming(table):
+    with files.naming_file(table):
         times = [time_inputs(features.index, parts.clock)] if parts.time else []
     return files.in_order(files.joined_inputs([*times, features], features.index, parts), model)
 
@@ -113,9 +113,9 @@ def impute(asked: ImputeCommand) -> None:
     """Impute missing values."""
     _check_out(asked)
     fitted = files.signal_model(load(asked.model), asked.model)
-    data = files.data_of(asked, fitted, asked.signals)
-    beside = files.beside_of(asked, fitted.graph_, data.signals.index)
-    with files.naming(asked.signals):
+    data = files.fitted_data(asked, fitted, asked.signals)
+    beside = files.auxiliary_data(asked, fitted.graph_, data.signals.index)
+    with files.naming_file(asked.signals):
         values, deviation = fitted.impute(data.inputs, data.signals, **beside)
     n_imputed = int(data.signals.isna().to_numpy().sum())
     dialect = files.dialect_for(asked, asked.signals)
@@ -125,9 +125,9 @@ def impute(asked: ImputeCommand) -> None:
 def score(asked: ScoreCommand) -> None:
     """Score predictions, signal by signal."""
     fitted, level = files.signal_model(load(asked.model), asked.model), asked.level
-    data = files.data_of(asked, fitted, asked.signals)
-    beside = files.beside_of(asked, fitted.graph_, data.signals.index)
-    with files.naming(asked.signals):
+    data = files.fitted_data(asked, fitted, asked.signals)
+    beside = files.auxiliary_data(asked, fitted.graph_, data.signals.index)
+    with files.naming_file(asked.signals):
         n_seen, n_signals = int(np.sum(fitted.has_seen(data.inputs, data.signals))), len(data.signals)
         observed, mean, std = observed_and_predicted(fitted, data.inputs, data.signals, **beside)
         densities = np.asarray(fitted.log_predictive_density(data.inputs, data.signals, joint=False, **beside))
@@ -150,12 +150,12 @@ def score(asked: ScoreCommand) -> None:
     if n_seen:
         some = "These signals are" if n_seen == n_signals else f"{n_seen} of {n_signals} signals are"
         lines += ["", f"{some} training signals of the model: expect worse scores on others."]
-    say(asked, answer, "\n".join(lines))
+    print_answer(asked, answer, "\n".join(lines))
 
 
 def report(asked: ReportCommand) -> None:
     """Write a page about a model of signals or of a series."""
-    to_be_written(asked.out, force=asked.force)
+    check_outputs(asked.out, force=asked.force)
     fitted, signals, inputs = load(asked.model), asked.signals, asked.inputs
     given: tuple[Any, ...] = ()
     options: dict[str, Any] = {"title": asked.title, "aspect": "equal" if asked.aspect is None else asked.aspect}
@@ -164,17 +164,17 @@ def report(asked: ReportCommand) -> None:
         given = (None if signals is None else files.signal_table(asked, signals, fitted.graph_), exogenous)
         options |= {"horizon": asked.steps}
     elif files.signal_model(fitted, asked.model) and signals is not None:
-        data = files.data_of(asked, fitted, signals)
+        data = files.fitted_data(asked, fitted, signals)
         given = (data.inputs, data.signals)
     elif inputs is not None:
         raise typer.BadParameter("--inputs must be left out without --signals: they are inputs of these.")
-    with files.naming(asked.model if signals is None else signals):
+    with files.naming_file(asked.model if signals is None else signals):
         path = fitted.report(asked.out, *given, **options)
-    say(asked, {"out": path, "n_bytes": path.stat().st_size}, f"Report: {path}")
+    print_answer(asked, {"out": path, "n_bytes": path.stat().st_size}, f"Report: {path}")
 
 
 def _check_out(asked: PredictCommand | ImputeCommand) -> None:
-    to_be_written(asked.out, asked.std, force=asked.force)
+    check_outputs(asked.out, asked.std, force=asked.force)
     if asked.long and asked.std is not None:
         raise typer.BadParameter("--std must be left out with --long, whose table has a column for it.")
 
@@ -196,4 +196,4 @@ def _answer(
     n_signals, n_nodes = mean.shape
     where = f"{asked.out}" if asked.std is None else f"{asked.out}, standard deviations: {asked.std}"
     known = {"out": asked.out, "std": asked.std, "n_signals": n_signals, "n_nodes": n_nodes, **more}
-    say(asked, known, f"{done} {n_signals} signals at {n_nodes} nodes: {where}")
+    print_answer(asked, known, f"{done} {n_signals} signals at {n_nodes} nodes: {where}")

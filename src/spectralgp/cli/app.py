@@ -50,7 +50,7 @@ def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
 
         def run(**typed: Any) -> None:
             work, asked = getattr(import_module(f"spectralgp.cli.{module}"), name), options(**typed)
-            with answering(asked.debug):
+            with reporting_errors(asked.debug):
                 work(asked)
 
         vars(run)["__signature__"] = inspect.signature(options, eval_str=True)  # from which Typer makes the options
@@ -77,7 +77,7 @@ def _options(
 
 
 @contextmanager
-def answering(debug: bool) -> Iterator[None]:
+def reporting_errors(debug: bool) -> Iterator[None]:
     """Print errors as one line with status 1, and warnings as notes; invalid options have status 2."""
     try:
         with warnings.catch_warnings():
@@ -107,7 +107,7 @@ def _note(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo("note: " + " ".join(str(message).split()), err=True)
 
 
-def to_be_written(*paths: Path | None, force: bool) -> None:
+def check_outputs(*paths: Path | None, force: bool) -> None:
     """Check, before any work, that files can be written; existing ones may be replaced only by `force`."""
     given = [path for path in paths if path is not None]
     for path in given:
@@ -125,7 +125,7 @@ def to_be_written(*paths: Path | None, force: bool) -> None:
         raise typer.BadParameter(f"{given[-1]} must not be written twice. Choose two names.")
 
 
-def say(asked: Command, answer: dict[str, Any], text: str | Callable[[], None]) -> None:
+def print_answer(asked: Command, answer: dict[str, Any], text: str | Callable[[], None]) -> None:
     """Print an answer as JSON, in which non-finite values are null, or as text (by a function that prints it)."""
     if asked.as_json:
         sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -84,7 +84,7 @@ def dialect_for(asked: TableCommand | ForecastCommand, *paths: Path | None) -> D
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Name a file in errors that occur inside."""
     try:
         yield
@@ -102,7 +102,7 @@ def signal_model(model: Any, path: Path) -> GraphGPRegressor:
     raise ValueError(f"{path} must hold a model of signals for this command; got {got}. Use {use}.")
 
 
-def beside_of(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
+def auxiliary_data(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
     """Exposures and trials that were given, by name: a number, or a table with the rows of an index."""
     found: dict[str, Any] = {}
     for name in ("exposure", "trials", "observed_exposure"):
@@ -201,7 +201,7 @@ def make_inputs(
 ) -> CommandData:
     """Read signals and make their inputs; if `ahead`, inputs of the next signals, which are not known yet."""
     signals, tables = signal_table(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
-    with naming(path):
+    with naming_file(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
             tables.append(before.rename(columns=str))
@@ -238,7 +238,7 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
+def fitted_inputs(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
     """Columns of the inputs of a fitted model: as its file records, or else as was typed."""
     parts, features, recipe = input_parts(inputs), features_of(model), model.input_recipe_
     typed = " and ".join(inputs or [])
@@ -268,7 +268,7 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:
     return InputColumns(recipe.time is not None, recipe.lag, parts.table, recipe.time, recipe.columns)
 
 
-def data_of(
+def fitted_data(
     asked: ImputeCommand | PredictCommand | ScoreCommand | UpdateCommand | PlotCommand | ReportCommand,
     model: GraphGPRegressor,
     signals: Path,
@@ -276,7 +276,7 @@ def data_of(
     ahead: bool = False,
 ) -> CommandData:
     """Read signals for a fitted model, or make those `ahead` of them, with the inputs of its fit."""
-    data = make_inputs(asked, signals, model.graph_, how_made(model, asked.inputs), ahead=ahead)
+    data = make_inputs(asked, signals, model.graph_, fitted_inputs(model, asked.inputs), ahead=ahead)
     return replace(data, inputs=in_order(data.inputs, model))
 
 

@@ -9,7 +9,7 @@ import typer
 
 from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
-from spectralgp.cli.app import say, to_be_written
+from spectralgp.cli.app import check_outputs, print_answer
 from spectralgp.cli.commands import ForecastCommand, UpdateCommand
 from spectralgp.files.tables import side_by_side, with_intervals, write_tables
 from spectralgp.scores import interval_half_width
@@ -20,7 +20,7 @@ LEVEL = 0.9
 def forecast(asked: ForecastCommand) -> None:
     """Forecast the next rows."""
     out, std, lower, upper, level = asked.out, asked.std, asked.lower, asked.upper, asked.level
-    to_be_written(out, std, lower, upper, force=asked.force)
+    check_outputs(out, std, lower, upper, force=asked.force)
     fitted = load(asked.model)
     if not isinstance(fitted, GraphGPForecaster):
         raise ValueError(
@@ -39,12 +39,12 @@ def forecast(asked: ForecastCommand) -> None:
     first, last, n_nodes = mean.index[0], mean.index[-1], mean.shape[1]
     paths = {"out": out, "std": std, "lower": lower, "upper": upper}
     known = {"n_steps": asked.steps, "n_nodes": n_nodes, "first": str(first), "last": str(last)}
-    say(asked, paths | known, f"Forecast {asked.steps} steps at {n_nodes} nodes, {first} to {last}: {out}")
+    print_answer(asked, paths | known, f"Forecast {asked.steps} steps at {n_nodes} nodes, {first} to {last}: {out}")
 
 
 def update(asked: UpdateCommand) -> None:
     """Condition a model on new rows."""
-    to_be_written(asked.out, asked.scores, force=asked.force)
+    check_outputs(asked.out, asked.scores, force=asked.force)
     fitted, target = load(asked.model), asked.model if asked.out is None else asked.out
     if isinstance(fitted, GraphGPForecaster):
         answer = _updated_series(asked, fitted)
@@ -60,7 +60,7 @@ def update(asked: UpdateCommand) -> None:
     fitted.save(target)
     if answer["n_left_out"]:
         typer.echo(f"note: {answer['n_left_out']} rows that the model knows are left out", err=True)
-    say(asked, {"model": target, **answer}, said)
+    print_answer(asked, {"model": target, **answer}, said)
 
 
 def _updated_series(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str, Any]:
@@ -69,13 +69,13 @@ def _updated_series(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str
     if parts.time or parts.lag is not None:
         raise typer.BadParameter("--inputs must be a table for a series, of its covariates beside time.")
     rows = files.signal_table(asked, signals, fitted.graph_)
-    with files.naming(signals):
+    with files.naming_file(signals):
         is_new = fitted.is_later(rows)
     known, exogenous = int(np.sum(~is_new)), files.exogenous(fitted, parts.table, asked.date_format)
     if not is_new.any():
         raise ValueError(f"{signals} must have rows after the last one of {asked.model}; got {known} earlier ones.")
     new, own = rows[is_new], None if exogenous is None else exogenous[is_new]
-    with files.naming(signals):
+    with files.naming_file(signals):
         odd = fitted.anomaly_scores(new, own)
         by_step = fitted.anomaly_scores(new, own, by="step")
         fitted.update(new, own)
@@ -93,8 +93,8 @@ def _updated_series(asked: UpdateCommand, fitted: GraphGPForecaster) -> dict[str
 
 def _conditioned(asked: UpdateCommand, fitted: GraphGPRegressor) -> tuple[GraphGPRegressor, dict[str, Any]]:
     """Condition a model of signals on new rows; return it with counts of rows."""
-    data = files.data_of(asked, fitted, asked.signals)
-    with files.naming(asked.signals):
+    data = files.fitted_data(asked, fitted, asked.signals)
+    with files.naming_file(asked.signals):
         # other inputs than times may repeat: rows with the same values are then new measurements
         is_in_time = data.recipe.time is not None or data.recipe.lag is not None
         is_new = ~fitted.has_seen(data.inputs, data.signals) if is_in_time else np.ones(len(data.signals), dtype=bool)
@@ -103,7 +103,7 @@ def _conditioned(asked: UpdateCommand, fitted: GraphGPRegressor) -> tuple[GraphG
                 f"{asked.signals} must have rows that are not training rows of {asked.model}; got {is_new.size} old."
             )
         new = data.signals[is_new]
-        beside = files.beside_of(asked, fitted.graph_, new.index)
+        beside = files.auxiliary_data(asked, fitted.graph_, new.index)
         updated = fitted.condition_on(None if data.inputs is None else data.inputs[is_new], new, **beside)
     n_signals = updated.posterior_.parts[0][1].inputs.shape[0]
     return updated, {"n_new": int(is_new.sum()), "n_left_out": int(np.sum(~is_new)), "n_signals": n_signals}

@@ -13,7 +13,7 @@ import numpy  # noqa: F401 - its threads are listed
 from threadpoolctl import threadpool_info
 
 from spectralgp import __version__
-from spectralgp.cli.app import say
+from spectralgp.cli.app import print_answer
 from spectralgp.cli.commands import InfoCommand
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -52,7 +52,7 @@ def info(asked: InfoCommand) -> None:
     listed = ", ".join(f"{name} {number}" for name, number in sorted(threads.items())) or "none known"
     lines.append(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
     lines.append(f"devices: {', '.join(['cpu', *cuda_devices()])}")
-    say(asked, answer, "\n".join(lines))
+    print_answer(asked, answer, "\n".join(lines))
 
 
 def installed_version(name: str) -> str | None:

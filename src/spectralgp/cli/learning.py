@@ -17,7 +17,7 @@ from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPR
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli import files
-from spectralgp.cli.app import ResultColumn, say, table_of, to_be_written
+from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
 from spectralgp.cli.commands import AUTO, KERNELS, CompareCommand, FitCommand
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.baselines import PredictionErrors, baselines_of, fillings, forecasts
@@ -60,7 +60,7 @@ def with_degree(kernel: str, degree: str | None) -> str:
 
 def fit(asked: FitCommand) -> None:
     """Learn a model from files, and save it."""
-    to_be_written(asked.out, force=asked.force)
+    check_outputs(asked.out, force=asked.force)
     kernel = kernel_named(with_degree(asked.kernel, asked.degree))
     path = asked.classes if asked.signals is None else asked.signals
     if path is None or None not in (asked.signals, asked.classes):
@@ -76,9 +76,9 @@ def fit(asked: FitCommand) -> None:
             model, given = forecaster_of(asked, kernel, data)
         else:
             model, given = regressor_of(asked, kernel, data)
-            beside = files.beside_of(asked, data.graph, data.signals.index)
+            beside = files.auxiliary_data(asked, data.graph, data.signals.index)
     start = perf_counter()
-    with files.naming(path):
+    with files.naming_file(path):
         model.fit(*given, **beside)
     seconds = perf_counter() - start
     if isinstance(model, GraphGPRegressor) and data is not None:
@@ -86,7 +86,7 @@ def fit(asked: FitCommand) -> None:
     model.save(asked.out)
     known = {"model": asked.out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
     said = f"{model.summary().rstrip()}\n\n{evidence}{seconds:.1f} s.\nSaved as {asked.out}."
-    say(asked, {**known, **_learnt(model, data), "seconds": seconds}, said)
+    print_answer(asked, {**known, **_learnt(model, data), "seconds": seconds}, said)
 
 
 def regressor_of(
@@ -241,7 +241,7 @@ def compare(asked: CompareCommand) -> None:
             highlight=False,
         )
 
-    say(asked, answer, show)
+    print_answer(asked, answer, show)
 
 
 def reference_of(errors: Sequence[PredictionErrors]) -> int:

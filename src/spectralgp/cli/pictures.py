@@ -15,7 +15,7 @@ from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.cli import files
-from spectralgp.cli.app import say, to_be_written
+from spectralgp.cli.app import check_outputs, print_answer
 from spectralgp.cli.commands import PlotCommand
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ DEFAULT_STEPS = 12  # rows of a forecast
 def plot(asked: PlotCommand) -> None:
     """Draw nodes over time, a map or filters."""
     out, node = asked.out, asked.node or []
-    to_be_written(out, force=asked.force)
+    check_outputs(out, force=asked.force)
     if out.suffix.lower() not in (*PICTURES, *PAGES):
         raise typer.BadParameter(f"--out must end with {', '.join((*PICTURES, *PAGES))}; got {out}.")
     if node and asked.draw_map:
@@ -60,7 +60,7 @@ def plot(asked: PlotCommand) -> None:
     n_panels = max(len(node), 1)
     size = MAP_SIZE if asked.draw_map else (WIDTH, HEIGHT * n_panels)
     figure, axes = pyplot.subplots(n_panels, 1, squeeze=False, sharex=True, layout="constrained", figsize=size)
-    with files.naming(asked.model if asked.signals is None else asked.signals):
+    with files.naming_file(asked.model if asked.signals is None else asked.signals):
         if is_series:
             _draw_series(asked, fitted, names, axes[:, 0])
         else:
@@ -71,7 +71,7 @@ def plot(asked: PlotCommand) -> None:
         ax.label_outer()
     shown = ", ".join(node) if node else "map" if asked.draw_map else "filters"
     _save(figure, out, asked.title or f"{asked.model.name}: {shown}")
-    say(asked, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
+    print_answer(asked, {"out": out, "n_bytes": out.stat().st_size}, f"Picture: {out}")
 
 
 def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Axes]) -> None:
@@ -88,7 +88,7 @@ def _draw_signals(asked: PlotCommand, model: GraphGPRegressor, axes: Sequence[Ax
         return
     if path is None:
         raise typer.BadParameter("--signals must be given with --node or --map, which draw them.")
-    data = files.data_of(asked, model, path)
+    data = files.fitted_data(asked, model, path)
     observed: pd.DataFrame = data.signals
     completed, std = model.set_output(predict="pandas").impute(data.inputs, observed)
     if asked.draw_map:

@@ -22,7 +22,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.cli.app import ResultColumn, say, table_of, to_be_written
+from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
 from spectralgp.cli.commands import DemoCommand, ExampleCommand
 from spectralgp.datasets import load_air_quality, load_us_income
 from spectralgp.files.tables import write_tables
@@ -246,7 +246,7 @@ def demo(asked: DemoCommand) -> None:
     with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
         result = run_demo(asked.out, progress)
     answer = {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}
-    say(asked, answer, partial(_print, result))
+    print_answer(asked, answer, partial(_print, result))
 
 
 def _print(result: DemoResult) -> None:
@@ -286,6 +286,6 @@ def example(asked: ExampleCommand) -> None:
     }
     asked.out.mkdir(parents=True, exist_ok=True)
     files = {asked.out / name: table for name, table in tables.items()}
-    to_be_written(*files, force=asked.force)
+    check_outputs(*files, force=asked.force)
     write_tables(files, index=False)
-    say(asked, {"files": list(files)}, "\n".join(map(str, files)))
+    print_answer(asked, {"files": list(files)}, "\n".join(map(str, files)))

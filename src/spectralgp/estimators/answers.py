@@ -214,7 +214,7 @@ def imputed_signals(
     return values, variances
 
 
-def among_training(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
+def training_numbers(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
     """Number of the training signal with the inputs and values of each signal; -1 for new ones.
 
     Centred and scaled values are compared: the nearest training signal with the same inputs and missing values is

@@ -136,7 +136,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     def _read_inputs(self, X: Any, read: Labels) -> Array | None:
         """Features of nodes or inputs of signals, checked and in the order of the labels."""
         if X is None:
-            reading.keep_features(self, None)
+            reading.set_features(self, None)
             self.__dict__.pop("date_columns_", None)
             return None
         table = as_table(X, "X", allow_dates=True)

@@ -220,7 +220,7 @@ class GraphGPForecaster(GraphEstimator):
         self._time_column = timed.column
         times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
         order, clock = order_of(times, "Y"), clock_of(times)
-        reading.keep_features(self, None)
+        reading.set_features(self, None)
         steps = clock.steps(times)
         rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock, reset=True)).part(order)
         empty = np.flatnonzero(~np.isfinite(rows.values).any(axis=0)).tolist()
@@ -272,7 +272,7 @@ class GraphGPForecaster(GraphEstimator):
         values = as_real_array(timed.table, "X", ("n_steps", "n_exogenous"), allow_nan=True)
         names = frame_names(timed.table)
         if reset:
-            reading.keep_features(self, values.shape[1], names)
+            reading.set_features(self, values.shape[1], names)
         elif values.shape[1] != self.model_.mean.n_exogenous:
             raise ValueError(
                 f"X must have {self.model_.mean.n_exogenous} columns, as at fit; got {values.shape[1]}. "

@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.checks import as_option
 from spectralgp.estimators.classifier import GraphGPClassifier, Labels
 from spectralgp.estimators.forecaster import GraphGPForecaster
-from spectralgp.estimators.reading import SignalFormat, keep_features
+from spectralgp.estimators.reading import SignalFormat, set_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning.classes import LabelledEntries
@@ -114,7 +114,7 @@ def _forecaster(found: Any) -> GraphGPForecaster:
     n_exogenous, names = series.mean.n_exogenous, found.exogenous_names
     if names is not None and len(set(names)) != n_exogenous:
         raise ValueError(f"exogenous_names must be {n_exogenous} distinct names; got others")
-    keep_features(model, n_exogenous or None, names)
+    set_features(model, n_exogenous or None, names)
     model._show(series)
     return model
 
@@ -140,7 +140,7 @@ def _regressor(found: Any) -> GraphGPRegressor:
     model.set_output(predict=fitted.output)
     model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
     model._effects = fitted.effects
-    keep_features(model, n_features, fitted.feature_names_in)
+    set_features(model, n_features, fitted.feature_names_in)
     form = SignalFormat(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
     model._show(learnt, found.learnt.fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
@@ -157,7 +157,7 @@ def _classifier(found: Any) -> GraphGPClassifier:
     labels[at] = classes[found.labels[at]]
     form = SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
     if found.inputs is not None:
-        keep_features(model, found.inputs.shape[1], found.feature_names)
+        set_features(model, found.inputs.shape[1], found.feature_names)
         model.date_columns_ = found.date_columns
     rows, nodes = np.nonzero(at)
     entries = LabelledEntries(rows, nodes, found.labels[at])

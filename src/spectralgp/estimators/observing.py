@@ -14,7 +14,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices, Mask, as_positive, as_real_array
 from spectralgp._basics.tables import Table, as_table, is_data_array
 from spectralgp.estimators.alignment import Alignment
-from spectralgp.estimators.answers import among_training
+from spectralgp.estimators.answers import training_numbers
 from spectralgp.estimators.reading import TrainingData
 from spectralgp.model.fields import LatentPosterior, ObservationModel
 from spectralgp.model.likelihoods import (
@@ -66,7 +66,7 @@ def takes_auxiliary_data(method: Method) -> Method:
     return cast(Method, checked)
 
 
-def beside_values(given: AuxiliaryData) -> dict[str, Any]:
+def auxiliary_values(given: AuxiliaryData) -> dict[str, Any]:
     """Arguments with one number per value."""
     return {name: one for name, one in given.items() if name != "covariates"}
 
@@ -139,12 +139,14 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
     return tuple(str(name) for name in covariates), np.reshape(found, (len(found), alignment.n_rows, alignment.n_nodes))
 
 
-def read_observing(estimator: Any, training: TrainingData, given: AuxiliaryData) -> ObservationSettings | float | None:
+def read_observations(
+    estimator: Any, training: TrainingData, given: AuxiliaryData
+) -> ObservationSettings | float | None:
     """Return how training values are observed, checked; errors name the entry.
 
     None if they are the signals with learnt noise; a number if they are the signals with noise of that variance.
     """
-    stated, covariates = beside_values(given), given.get("covariates")
+    stated, covariates = auxiliary_values(given), given.get("covariates")
     if not stated and covariates is None and estimator.likelihood == "gaussian":
         return None
     form, n_nodes = training.form, training.values.shape[1]
@@ -222,7 +224,7 @@ def _gaussian_sites(
     return Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest)), noise
 
 
-def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
+def auxiliary_argument(posterior: LatentPosterior) -> tuple[str | None, bool]:
     """Name of the argument with one number per value, and whether new values need it since `fit` had it."""
     own, likelihood = posterior.observed_by, posterior.likelihood
     takes = likelihood.beside
@@ -235,12 +237,14 @@ def taken_beside(posterior: LatentPosterior) -> tuple[str | None, bool]:
 def training_rows(model: Any, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment) -> Indices:
     """Numbers of the training signals with the same inputs, values, exposures and covariates; -1 for new signals."""
     first = model.posterior_.parts[0][1]
-    rows = among_training(first, features, signals)
+    rows = training_numbers(first, features, signals)
     known = np.flatnonzero(rows >= 0)
     own = new_observed_by(model, given, alignment, asked=False) if given and known.size else None
     if own is not None:
         trained, seen = first.observed_by.some(rows[known]), np.isfinite(signals[known])
-        same = (np.isclose(own.beside[known], trained.beside) | ~seen) if beside_values(given) else np.ones_like(seen)
+        same = (
+            (np.isclose(own.beside[known], trained.beside) | ~seen) if auxiliary_values(given) else np.ones_like(seen)
+        )
         if "covariates" in given:
             same &= np.all(np.isclose(own.columns[:, known], trained.columns), axis=0)
         rows[known[~same.all(axis=1)]] = -1
@@ -279,7 +283,7 @@ def new_observed_by(
         return None
     values = np.full((alignment.n_rows, alignment.n_nodes), np.nan) if values is None else values
     posterior: LatentPosterior = model.posterior_.parts[0][1]
-    beside = _new_beside(posterior, beside_values(given), alignment, values, asked, with_noise, argument)
+    beside = _new_beside(posterior, auxiliary_values(given), alignment, values, asked, with_noise, argument)
     return ObservationModel(posterior.likelihood, beside, _new_columns(model, posterior, given, alignment))
 
 
@@ -293,7 +297,7 @@ def _new_beside(
     argument: str,
 ) -> Array:
     """Number beside each value of new signals, checked; the arguments are those of `new_observed_by`."""
-    takes, is_needed = taken_beside(posterior)
+    takes, is_needed = auxiliary_argument(posterior)
     is_noise = takes == "noise_variance"
     for name in stated:
         if name != takes:

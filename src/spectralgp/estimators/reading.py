@@ -333,7 +333,7 @@ def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | 
     kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
     if X is None:
         kernel, inputs = IndependentSignals(), np.empty((n_signals, 0))
-        keep_features(estimator, None)
+        set_features(estimator, None)
         estimator.date_columns_ = ()
         return kernel, kernel.form, inputs
     kernel = None if estimator.input_kernel is None else kernel
@@ -647,7 +647,7 @@ def chosen_center(training: TrainingData, threshold: float) -> Center:
 # -------------------------------------------------------------------------------------------------------- inputs
 
 
-def keep_features(estimator: Any, number: int | None, names: Sequence[Any] | None = None) -> None:
+def set_features(estimator: Any, number: int | None, names: Sequence[Any] | None = None) -> None:
     """Set the number and the names of features as attributes of scikit-learn; delete those that are None."""
     named = None if names is None else np.array(names, dtype=object)
     for name, value in {"n_features_in_": number, "feature_names_in_": named}.items():

@@ -296,7 +296,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """Learn models of signals or, with a likelihood, of latent signals; set the names of fixed effects."""
         solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
         with training.resources():
-            observing = observers.read_observing(self, training, given)
+            observing = observers.read_observations(self, training, given)
             if isinstance(observing, observers.ObservationSettings):
                 self._effects: tuple[str, ...] = observing.names
                 choices = reading.latent_choices(self, training, observing)
@@ -496,7 +496,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     @property
     def _needed_beside(self) -> str | None:
         """Name of the argument that values of new signals need because `fit` had it, if any."""
-        takes, is_needed = observers.taken_beside(self.posterior_.parts[0][1]) if self._is_latent else (None, False)
+        takes, is_needed = (
+            observers.auxiliary_argument(self.posterior_.parts[0][1]) if self._is_latent else (None, False)
+        )
         return takes if is_needed else None
 
     def _alignment(self, n_rows: int, *tables: Any) -> Alignment:
@@ -759,7 +761,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         check_is_fitted(self)
         self.graph_.require_whole("to look for signals")
         features, _, signals, _ = self._signals_at(X, Y)
-        return answers.among_training(self.posterior_.parts[0][1], features, signals) >= 0
+        return answers.training_numbers(self.posterior_.parts[0][1], features, signals) >= 0
 
     @takes_auxiliary_data
     def condition_on(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> Self:

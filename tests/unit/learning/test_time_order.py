@@ -308,11 +308,11 @@ def test_values_are_filled_in_among_training_signals_and_new_ones(model):
 
 
 def test_training_signals_are_known_again_by_models_of_changes(model):
-    from spectralgp.estimators.answers import among_training
+    from spectralgp.estimators.answers import training_numbers
 
     for _, part in model.posterior_.parts:
-        assert np.array_equal(among_training(part, X[:N_TRAIN], Y[:N_TRAIN]), np.arange(N_TRAIN))
-        assert np.all(among_training(part, X[N_TRAIN:], Y[N_TRAIN:]) == -1)
+        assert np.array_equal(training_numbers(part, X[:N_TRAIN], Y[:N_TRAIN]), np.arange(N_TRAIN))
+        assert np.all(training_numbers(part, X[N_TRAIN:], Y[N_TRAIN:]) == -1)
 
 
 def test_more_signals_condition_models_of_changes(model):
