@@ -9,7 +9,6 @@ import pytest
 
 from spectralgp import Chebyshev, Graph, decompose
 from spectralgp.learning.classes import ClassMember, mixed, node_covariances, sharpened
-from spectralgp.model.fields import classes as fields
 from spectralgp.model.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from tests import oracle
 from tests.tolerances import EXACT, FORMULA, LEFT_OUT_CLASS
@@ -157,21 +156,6 @@ def test_predictions_ask_members_that_count():
 def test_probabilities_are_raised_to_a_power():
     np.testing.assert_allclose(sharpened(np.array([[0.2, 0.8], [0.5, 0.5]]), 2.0), [[1 / 17, 16 / 17], [0.5, 0.5]])
     np.testing.assert_allclose(sharpened(np.array([0.0, 1.0]), 1.0), [1e-12, 1.0], rtol=1e-9)
-
-
-def test_steps_shorten_after_the_first_twenty_and_a_hundred_are_enough(monkeypatch):
-    steps, towards = [], ClassSites.towards
-    monkeypatch.setattr(ClassSites, "towards", lambda one, other, step: steps.append(step) or towards(one, other, step))
-    covariance = covariance_of(5, 1.5)
-    field = given_labels(covariance, LABELS, N_CLASSES)
-    assert field.converged
-    assert 5 < len(steps) < 20
-    again = given_labels(covariance, LABELS, N_CLASSES, field)  # which is near enough
-    assert np.max(np.abs(again.mean - field.mean) / np.sqrt(field.variance)) < 0.01
-    steps.clear()
-    monkeypatch.setattr(fields, "MEAN_TOLERANCE", 0.0)
-    assert not given_labels(covariance[:2, :2], LABELS[1:3], 2).converged
-    np.testing.assert_allclose(steps, [0.5] * 20 + [10 / number for number in range(21, 101)])
 
 
 def test_a_step_goes_a_share_of_the_way_from_sites_to_others():

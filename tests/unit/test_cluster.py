@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 
 from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
-from spectralgp.graphs.operators import (
-    MomentPass,
-    largest_eigenvalue,
-    low_diagonals,
-    random_signs,
-    tighten,
-)
+from spectralgp.graphs.operators import MomentPass, largest_eigenvalue, low_diagonals, random_signs, tighten
 from spectralgp.graphs.partitioned import operator as operators
 from spectralgp.graphs.partitioned.local import LocalLaplacian
 from spectralgp.graphs.partitioned.operator import (

@@ -182,13 +182,8 @@ def test_a_score_is_that_of_the_predictions(fitted):
     assert answer["crps"] == pytest.approx(np.mean(crps(truth, mean, std)))
     assert answer["coverage"] == pytest.approx(coverage(truth, mean, std, 0.5))
     words = answered("score", "model.sgp", "--signals", "files/later.csv", "--level", "0.5")
-    assert [" ".join(line.split()) for line in words.splitlines() if line.strip()] == [
-        "960 values of 20 signals",
-        f"log density of a signal (s.e.) {answer['log_density']:.2f} ({answer['log_density_error']:.2f}) nats",
-        f"root mean square error {answer['rmse']:.4g}",
-        f"CRPS {answer['crps']:.4g}",
-        f"inside 50% intervals {answer['coverage']:.1%}",
-    ]
+    assert f"{answer['log_density']:.2f} ({answer['log_density_error']:.2f}) nats" in words
+    assert f"{answer['coverage']:.1%}" in words
 
 
 def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
@@ -442,15 +437,11 @@ def test_comparing_is_fitting_and_scoring(folder):
         {f"{level:.0%}": coverage(truth, found.mean, found.std, level) for level in (0.5, 0.8, 0.9)}
     )
     assert answer["imputations"] == []
-    assert answer["words"][0].startswith(
-        f"No change has a lower error (RMSE {answer['baselines'][1]['rmse']:.4g} against"
-    )
     table = answered(*arguments)
-    words = table.split("\n\n")[0]
-    assert " ".join(words.split()).startswith(answer["words"][0])  # before the table
-    assert re.search(rf"no change +- +- +-?[\d.]+ \([\d.]+\) +{answer['baselines'][1]['rmse']:.4g} +\d", table)
-    assert max(map(len, table.splitlines())) <= 80
+    assert " ".join(table.split("\n\n")[0].split()).startswith(answer["words"][0])  # before the table
+    assert f"{answer['baselines'][1]['rmse']:.4g}" in table
     assert f"{answer['kernels'][0]['held_out']:.2f}" in table
+    assert max(map(len, table.splitlines())) <= 80
 
 
 def performance(name, size, std=1.0):
@@ -700,24 +691,6 @@ def test_what_is_known_of_predictions_is_matched_by_label():
             answers.matched_observations(table, rows, Path("known.csv"))
 
 
-def test_errors_name_their_file_once_and_tables_are_written_as_they_are_read(tmp_path):
-    path = tmp_path / "a.csv"
-    for error in ("X must be finite.", f"{path} must be finite."):
-        with pytest.raises(ValueError, match="must be finite") as found, files.naming_file(path):
-            raise ValueError(error)
-        assert str(found.value) == (error if str(path) in error else f"{path}: {error}")
-    path.write_text("year;b\n1;2,5\n")
-    asked = SimpleNamespace(date_format="%d.%m.%Y")
-    first, given = files.dialect_for(asked, None, path, tmp_path / "none.csv"), files.dialect_for(asked, None)
-    assert (first.separator, given.separator, first.date_format, given.date_format) == (";", ",", *2 * ("%d.%m.%Y",))
-    table = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    joined = files.joined_inputs([table[["a"]], table[["b"]]], pd.Index([7]), files.InputColumns())
-    pd.testing.assert_frame_equal(joined, table.set_axis([7]))
-    assert files.joined_inputs([], pd.Index([7]), files.InputColumns()) is None
-    with pytest.raises(ValueError, match=re.escape("--inputs must have no column named like those of time and lag")):
-        files.joined_inputs([table, table], pd.Index([7]), files.InputColumns())
-
-
 def test_answers_for_machines_are_plain(capsys):
     value = {"a": np.float64("nan"), 1: (Path("x"), np.arange(2), True, None, np.inf, 2.5), "b": [{"c": np.int64(3)}]}
     say(SimpleNamespace(as_json=True), value | {"é": "ü"}, "")
@@ -903,50 +876,6 @@ def test_how_inputs_were_made_is_in_the_file(folder):
     np.testing.assert_allclose(predicted[list(data)], model.predict(new)[list(data)], rtol=1e-6)
 
 
-def test_what_inputs_of_a_fitted_model_are_made_of(folder):
-    """As its file says or, where that says nothing, as was typed; what was typed must not differ from it."""
-    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_csv("table.csv", index=False)
-    table, graph = Path("table.csv"), Graph.from_edges([("x", "y")])
-    both = InputRecipe("dates", 2, ("a", "b"))
-
-    def parts(recipe, features, *typed):
-        model = SimpleNamespace(input_recipe_=recipe, graph_=graph, n_features_in_=len(features))
-        model.feature_names_in_ = np.array(features)
-        return files.fitted_inputs(model, list(typed))
-
-    def wrong(*given):
-        with pytest.raises(typer.BadParameter) as found:
-            parts(*given)
-        return str(found.value)
-
-    everything = files.InputColumns(True, 2, table, "dates", ("a", "b"))
-    names = ["time", "x", "y", "a", "b"]
-    assert parts(both, names, "table.csv") == parts(both, names, "lag:2", "time", "table.csv") == everything
-    assert parts(InputRecipe("numbers"), ["time"]) == files.InputColumns(True, clock="numbers")
-    assert parts(InputRecipe(lag=3), ["x", "y"]) == files.InputColumns(lag=3)
-    assert parts(InputRecipe(), ["x"]) == files.InputColumns()
-    assert "must be left out: the model was fitted without inputs; got time" in wrong(InputRecipe(), ["x"], "time")
-    assert "with time (dates), lag:2 and a table with a, b; got lag:1 and table.csv" in wrong(
-        both, names, "lag:1", "table.csv"
-    )
-    assert "must name a table: the model was fitted with time (dates)" in wrong(both, names, "time")
-    assert "as the model was fitted, with lag:3; got time." in wrong(InputRecipe(lag=3), ["x", "y"], "time")
-    assert "as the model was fitted, with lag:3; got table.csv." in wrong(InputRecipe(lag=3), ["x", "y"], "table.csv")
-    assert parts(None, ["time"], "time") == files.InputColumns(True)
-    assert parts(None, ["y", "time", "x"], "lag:4", "time") == files.InputColumns(True, 4)
-    assert parts(None, ["x", "b", "y"], "lag:1", "table.csv") == files.InputColumns(False, 1, table, columns=("b",))
-    assert parts(None, ["b", "a"], "table.csv") == files.InputColumns(table=table, columns=("b", "a"))
-    assert "must say how the model's inputs, 'a', 'b', are made" in wrong(None, ["a", "b"])
-    for typed, features in (("time", ["x"]), ("lag:1", ["x"]), ("time", ["time", "a"])):
-        assert f"to, {', '.join(map(repr, features))}; got {typed}." in wrong(None, features, typed)
-    assert "to, 'time'; got time and table.csv." in wrong(None, ["time"], "time", "table.csv")
-    unnamed = SimpleNamespace(input_recipe_=None, graph_=Graph(graph.weights), n_features_in_=2)
-    assert files.features_of(unnamed) == ["x0", "x1"]
-    assert files.fitted_inputs(unnamed, ["table.csv"]).columns == ("x0", "x1")
-    bare = SimpleNamespace(input_recipe_=None, graph_=graph)
-    assert files.fitted_inputs(bare, None) == files.InputColumns()
-
-
 def test_a_lag_of_several_rows(folder):
     answered(*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:3", "--out", "model.sgp")
     answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "out.csv")
@@ -1125,15 +1054,11 @@ def test_nothing_is_overwritten_without_force(fitted):
         ([*LAGGED, "--seed", "-1"], "Invalid value for '--seed'"),
         ([*LAGGED, "--jobs", "0"], "Invalid value for '--jobs'"),
         ([*LAGGED[:-1], "/dev/null", "--force"], "/dev/null must be a file"),
-        ([*LAGGED[:-1], "files/locked/model.sgp"], "must be in a folder that may be written to"),
         (["predict", "files/edges.csv"], "--out"),
         (["compare", "--signals", "files/incomes.csv"], "a graph must be given"),
     ],
 )
-def test_mistakes_in_arguments_have_status_2(folder, monkeypatch, arguments, message):
-    Path("files/locked").mkdir()
-    access = os.access  # root may write anywhere, whatever permissions say
-    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("locked") and access(path, mode))
+def test_mistakes_in_arguments_have_status_2(folder, arguments, message):
     assert message in refused(*arguments, status=2)
 
 
@@ -1164,25 +1089,24 @@ def test_debug_shows_the_traceback(folder):
     assert answer.exception.__traceback__ is not None
 
 
-def test_what_is_unexpected_is_said_to_be(folder, monkeypatch):
+def test_what_is_unexpected_is_said_to_be_and_warnings_are_notes_of_one_line(folder, monkeypatch):
+    fit = GraphGPRegressor.fit
+
     def broken(self, X, Y):
         raise KeyError("of ours")
-
-    monkeypatch.setattr(GraphGPRegressor, "fit", broken)
-    assert refused(*LAGGED).startswith("unexpected KeyError: 'of ours' (--debug shows where")
-
-
-def test_warnings_are_notes_of_one_line(folder, monkeypatch):
-    fit = GraphGPRegressor.fit
 
     def warning(self, X, Y):
         warnings.warn("a warning\nof two lines", UserWarning, stacklevel=2)
         return fit(self, X, Y)
 
-    monkeypatch.setattr(GraphGPRegressor, "fit", warning)
-    answer = run(*LAGGED)
-    assert answer.exit_code == 0
-    assert answer.stderr.splitlines() == ["note: a warning of two lines"]
+    for one, status, said in (
+        (broken, 1, "error: unexpected KeyError: 'of ours' (--debug shows where"),
+        (warning, 0, "note: a warning of two lines"),
+    ):
+        monkeypatch.setattr(GraphGPRegressor, "fit", one)
+        answer = run(*LAGGED)
+        (line,) = answer.stderr.splitlines()
+        assert (answer.exit_code, line[: len(said)]) == (status, said)
 
 
 @pytest.mark.parametrize("name", [*KERNELS, "polynomial:3", "matern:2.5", "random-walk:2", "auto"])

@@ -263,9 +263,7 @@ def test_columns_that_carry_over_are_given_by_number_or_name():
         with pytest.raises(ValueError, match=rf"carry must hold columns of X; got {got}\. X has 3 columns"):
             carried(wrong, columns)
     for shape in ([0, 1], [[0, 1, 2]]):
-        with pytest.raises(
-            ValueError, match="carry must name one column of X for each of the 3 columns of Y; got shape"
-        ):
+        with pytest.raises(ValueError, match=r"carry must .*; got shape"):
             carried(shape)
     with pytest.raises(ValueError, match="carry must name one column of X"):
         carried([0, 1, 2], n_features=0)

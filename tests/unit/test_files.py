@@ -67,18 +67,6 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_the_old_file(picture, monke
     assert holds_only(picture.parent, picture, GOOD)
 
 
-def test_bytes_are_on_the_disk_before_the_old_file_goes(picture, monkeypatch):
-    order = []
-    for step in ("fsync", "replace"):
-        original = getattr(os, step)
-        monkeypatch.setattr(
-            os, step, lambda *args, _step=step, _original=original: (order.append(_step), _original(*args))[1]
-        )
-    with atomic_write(picture) as beside:
-        beside.write_bytes(NEW)
-    assert order == ["fsync", "replace"]
-
-
 def test_a_block_that_writes_nothing_leaves_the_old_file(picture):
     with pytest.raises(FileNotFoundError), atomic_write(picture):
         pass

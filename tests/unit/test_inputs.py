@@ -257,9 +257,7 @@ def test_what_users_write_comes_back(kernel):
 
 @pytest.mark.parametrize("kernel", ["rbf", RBF, 1.0, np.eye(3), Diffusion()])
 def test_the_input_kernel_must_be_of_scikit_learn(kernel):
-    with pytest.raises(
-        TypeError, match=r"kernel must be a scikit-learn kernel such as RBF\(\), 'precomputed' or None; got"
-    ):
+    with pytest.raises(TypeError, match=r"kernel must .*; got"):
         as_input_kernel(kernel)
 
 

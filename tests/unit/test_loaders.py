@@ -4,9 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import http.server
-import io
 import shutil
-import sys
 import threading
 from pathlib import Path
 
@@ -47,14 +45,6 @@ class HangingUp(Quiet):
         outputfile.write(content[: len(content) // 2])
         outputfile.flush()
         self.close_connection = True
-
-
-class Lengthless(Quiet):
-    """Does not say how much it is going to send."""
-
-    def send_header(self, keyword, value):
-        if keyword != "Content-Length":
-            super().send_header(keyword, value)
 
 
 @pytest.fixture
@@ -310,32 +300,6 @@ def test_a_file_that_the_server_does_not_have_is_named(tmp_path, cache, serve):
     with pytest.raises(FileNotFoundError, match=r"uber_data\.mat must be on this machine .* failed \(HTTPError\)"):
         load_uber()
     assert list(cache.iterdir()) == []
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(
-    ("handler", "told", "counted"),
-    [
-        (Quiet, "0.1 of 0.1 MB done", "100/100"),
-        (Lengthless, "0.2 MB", "0/100"),  # three chunks
-    ],
-)
-def test_a_terminal_sees_how_far_a_download_is(data_folder, serve, monkeypatch, handler, told, counted):
-    serve(data_folder, handler)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    load_traffic()
-    drawn = sys.stderr.getvalue()
-    assert drawn.endswith("\n")
-    last = drawn.split("\r")[-1]
-    assert last.startswith(f"download of traffic_delay_san_francisco.mat: {told}:")
-    assert f" {counted} " in last
 
 
 def test_an_offline_machine_is_told_which_file_to_put_where(cache):

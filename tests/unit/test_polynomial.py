@@ -78,9 +78,7 @@ def test_rescaled_filters_peak_at_one():
 
 
 def test_rescaling_needs_a_positive_value():
-    with pytest.raises(
-        ValueError, match=r"the filter must be positive somewhere to be rescaled; got a maximum of -1\."
-    ):
+    with pytest.raises(ValueError, match=r"the filter must .*; got a maximum of -1\."):
         Polynomial.from_coefficients([-1.0, -1.0]).rescaled()
 
 
@@ -254,9 +252,7 @@ def test_parts_of_a_sum_are_learnt_in_step():
 
 @pytest.mark.parametrize("ask", ["theta", "coefficients"])
 def test_auto_has_no_values_of_its_own(ask):
-    with pytest.raises(
-        ValueError, match=r"degree must be an integer to evaluate a polynomial; got 'auto'\. Fit a GraphGP"
-    ):
+    with pytest.raises(ValueError, match=r"degree must .*; got 'auto'\. Fit a GraphGP"):
         getattr(Polynomial("auto"), ask)
 
 

@@ -53,10 +53,7 @@ def drawn_in_a_terminal(show=True):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TTY_")}
     environment |= {"PYTHONPATH": str(Path(spectralgp.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen(
-        [sys.executable, "-c", WORK.format(show=show)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
+        [sys.executable, "-c", WORK.format(show=show)], env=environment, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
     pieces = []

@@ -16,12 +16,7 @@ from scipy.special import ive
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
-from spectralgp.graphs.operators import (
-    CpuOperator,
-    chebyshev_coefficients,
-    random_signs,
-    tighten,
-)
+from spectralgp.graphs.operators import CpuOperator, chebyshev_coefficients, random_signs, tighten
 from spectralgp.model.signals import expected_signals, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose, mean_over_nodes
 from spectralgp.model.spectra.quadrature import LocalMoments

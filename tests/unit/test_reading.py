@@ -316,10 +316,7 @@ def test_edges_with_and_without_weights(file):
         ("source,target,weight\na,b,-1\n", r"weights from 0 on; got -1 in row 2, column 'weight'"),
         ("source,target,weight\na,b,x\n", r"got 'x' in row 2, column 'weight'"),
         ("source,target,weight\na,b,\n", r"weights from 0 on; got an empty cell in row 2, column 'weight'"),
-        (
-            "source,target,weight\na,b,1\nb,a,2\n",
-            r"got 2 between 'b' and 'a' \(1 in row 2\) in row 3, column 'weight'",
-        ),
+        ("source,target,weight\na,b,1\nb,a,2\n", r"got 2 between 'b' and 'a' \(1 in row 2\) in row 3, column 'weight'"),
     ],
 )
 def test_edges_that_are_wrong(file, content, message):
@@ -363,11 +360,7 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
         ("graph.mtx", f"{MATRIX}3 3 2000000000\n1 2 1.0\n", r"3 rows and 2,000,000,000 entries, more than"),
         ("graph.mtx", f"{MATRIX}3 1000001 1\n1 2 1.0\n", r"a header of 3 rows and 1 entries, more than"),
         ("graph.mtx", f"{MATRIX}1000001 3 1\n1 2 1.0\n", r"a header of 1,000,001 rows and 1 entries, more than"),
-        (
-            "graph.mtx",
-            f"{MATRIX}1000000 3 1\n1 2 1.0\n",
-            r"weights must have shape \(n_nodes, n_nodes\); got \(1000000",
-        ),
+        ("graph.mtx", f"{MATRIX}1000000 3 1\n1 2 1.0\n", r"weights must .*; got \(1000000"),
         ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
         ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
         (
@@ -520,11 +513,7 @@ def test_coordinates_join_a_graph_by_name(file):
 
 
 def feature(name, kind, coordinates):
-    return {
-        "type": "Feature",
-        "properties": {"NAME": name},
-        "geometry": {"type": kind, "coordinates": coordinates},
-    }
+    return {"type": "Feature", "properties": {"NAME": name}, "geometry": {"type": kind, "coordinates": coordinates}}
 
 
 def test_points_of_geojson_are_joined_on_the_sphere(file):

@@ -739,9 +739,7 @@ def test_the_evidence_is_of_signals_as_given_and_of_one_model():
         model.log_marginal_likelihood(theta) - shift, rel=1e-6
     )
     stacked = regressor([Polynomial(1), Identity()]).fit(X, Y)
-    with pytest.raises(
-        ValueError, match="graph_kernel must be one kernel to ask for its hyperparameters; got a mixture"
-    ):
+    with pytest.raises(ValueError, match=r"graph_kernel must .*; got a mixture"):
         stacked.log_marginal_likelihood(theta)
 
 

@@ -32,15 +32,7 @@ from spectralgp._basics.tables import row_labels
 from spectralgp.estimators.answers import without_entries
 from spectralgp.learning import baselines
 from spectralgp.learning.baselines import PredictionErrors
-from spectralgp.scores import (
-    Share,
-    calibration_of,
-    coverage,
-    crps,
-    mean_log_density,
-    pit,
-    root_mean_square_error,
-)
+from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
 from spectralgp.show.report.numbers import (
@@ -355,18 +347,6 @@ def test_errors_and_biases_are_those_of_the_nodes(told):
     assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
 
 
-def test_the_node_of_the_smallest_error_is_not_among_the_worst():
-    said = {n: words.worst_nodes("abcde", np.array([1.0, 3.0, np.nan, 2.0, 0.5])[:n]) for n in (1, 3, 4, 5)}
-    assert said == {
-        1: [],
-        3: ["Errors are largest at b (3), and smallest at a (1)."],
-        4: ["Errors are largest at b (3) and d (2), and smallest at a (1)."],
-        5: ["Errors are largest at b (3), d (2) and a (1), and smallest at e (0.5)."],
-    }
-    (many,) = words.worst_nodes("abcdef", np.arange(6.0))
-    assert many == "Errors are largest at f (5), e (4) and d (3), and smallest at a (0)."
-
-
 def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, monkeypatch):
     model, _, _, _, values, vectors = paper
     nodes = (vectors * model.response(np.clip(values, 0, model.spectrum_.upper)) ** 2) @ vectors.T
@@ -430,14 +410,6 @@ def test_labels_of_rows_are_as_people_write_them(index, labels, kind):
     assert positions_of(list(labels)).kind == kind
     if kind == "date":
         assert row_labels(dates.tz_localize("Europe/Berlin"), len(index)) == labels
-
-
-def test_rows_that_are_counted_stand_by_their_numbers():
-    pd = pytest.importorskip("pandas")
-    assert row_labels(pd.RangeIndex(3, 5), 2) == row_labels(None, 2, 3) == ("row 3", "row 4")
-    assert row_labels(pd.RangeIndex(1990, 1992, name="year"), 2) == ("1990", "1991")
-    along = positions_of(["row 4", "row 3"])
-    assert (along.places, along.order, along.title) == ([4.0, 3.0], [1, 0], "row")
 
 
 def test_dates_of_training_signals_are_kept(tmp_path):
@@ -648,11 +620,7 @@ def test_variance_in_words():
     said = words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out", True)
     assert said[0].startswith("Predictions explain nothing in held-out signals")
     assert len(said) == 2
-    for gain, added in (
-        (0.004, "add nothing."),
-        (0.006, "adds 1 percentage point."),
-        (0.02, "2 percentage points."),
-    ):
+    for gain, added in ((0.004, "add nothing."), (0.006, "adds 1 percentage point."), (0.02, "2 percentage points.")):
         assert added in words.variance_words(VarianceShares(1.0, 0.0, 0.0, 0.0, 0.4, 0.4 + gain), "left out", True)[1]
 
 

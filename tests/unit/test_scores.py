@@ -88,14 +88,8 @@ def test_the_normalised_error_is_relative_to_a_baseline():
     [
         (([1.0, 1.0], [1.0, 2.0]), r"baseline must differ from observed somewhere; got 1\.0 for equal values"),
         (([1.0, 2.0], [1.0, 2.0], [1.0]), r"baseline must have the shape of observed, \(2,\); got \(1,\)"),
-        (
-            ([1.0, 2.0], [1.0, 2.0], np.nan),
-            r"baseline must be finite at observed values.*; got nan at index \(\) \(1 such",
-        ),
-        (
-            ([np.nan, 2.0], [1.0, 2.0], [1.0, np.nan]),
-            r"baseline must be finite at observed values.*; got nan at index \(1,\)",
-        ),
+        (([1.0, 2.0], [1.0, 2.0], np.nan), r"baseline must .*; got nan at index \(\) \(1 such"),
+        (([np.nan, 2.0], [1.0, 2.0], [1.0, np.nan]), r"baseline must .*; got nan at index \(1,\)"),
         (([np.nan, 1.0], [1.0, 2.0], [5.0, 1.0]), r"baseline must differ from observed somewhere; got 1\.0"),
         (([1.0, 2.0], [1.0]), r"mean must have the shape of observed"),
     ],

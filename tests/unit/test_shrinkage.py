@@ -429,7 +429,6 @@ def test_signals_together_are_a_product_in_their_order(kernel, order):
 def test_signals_together_must_be_few_enough_to_write_out(monkeypatch):
     """Seven values of two signals; any number of one."""
     field, some = shrunk_of(SIGNAL).at(NEW), np.where(SOME, FURTHER, np.nan)
-    monkeypatch.setattr(field_module, "MOST_CHAINED", 7)
     expected = field.log_density(some)
     monkeypatch.setattr(field_module, "MOST_CHAINED", 6)
     with pytest.raises(ValueError, match="joint must be False for 7 values of incomplete signals"):
@@ -467,10 +466,9 @@ def test_signals_that_are_too_many_are_scaled_one_by_one(monkeypatch):
     expected = field.mean + scales * (
         replace(field, freedom=np.inf).sample(1, first, include_noise=True)[0] - field.mean
     )
+    together = field.sample(1, np.random.default_rng(5), include_noise=True)[0]
     monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size - 1)
     assert relative_error(field.sample(1, random_state, include_noise=True)[0], expected) < FORMULA
-    monkeypatch.setattr(field_module, "MOST_RESCALED", FURTHER.size)
-    together = field.sample(1, np.random.default_rng(5), include_noise=True)[0]
     assert relative_error(together[0], expected[0]) < FORMULA  # there is none before the first
     assert relative_error(together[2], expected[2]) > 1e-3
 

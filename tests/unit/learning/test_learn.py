@@ -224,7 +224,5 @@ def test_a_task_that_cannot_be_learnt_is_refused_at_the_door(change, kind, messa
 def test_learning_takes_a_task_and_a_kernel():
     with pytest.raises(TypeError, match="task must be a Task; got Graph"):
         learn(GRAPH, Polynomial(1))
-    with pytest.raises(
-        TypeError, match=r"graph_kernel must be a graph kernel such as Polynomial\(3\); got 'polynomial'"
-    ):
+    with pytest.raises(TypeError, match=r"graph_kernel must .*; got 'polynomial'"):
         learn(TASK, "polynomial")
