@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import get_type_hints
 
 import pytest
-from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,7 +19,6 @@ import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
 from spectralgp.cli import installation
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.app import table_of
 
 
 @pytest.fixture(scope="module")
@@ -54,41 +52,6 @@ def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, 
         assert line.split() == [row["method"], f"{row['rmse']:.3f}", f"{row['mean_error']:.3f}", inside]
     assert " ".join(expected.conclusion.split()) in " ".join(printed.split())
     assert printed.rstrip().endswith(f"  {pictures / demo.PICTURE}")
-
-
-def demo_row(*values):
-    return dict(zip(("method", "rmse", "mean_error", "coverage"), values, strict=True))
-
-
-def test_the_table_fits_eighty_columns():
-    rows = [demo_row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS]]
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(table_of(rows, demo.COLUMNS, name="method", title="method"))
-    assert all(row["method"] in capture.get() for row in rows)
-    assert max(map(len, capture.get().splitlines())) <= 80
-    assert "…" not in capture.get()
-
-
-def test_the_best_numbers_are_bold():
-    rows = [demo_row("a", 0.2, 0.1, None), demo_row("b", 0.1, 0.2, 0.8)]
-    rmse, error, coverage = [
-        list(column.cells) for column in table_of(rows, demo.COLUMNS, name="method", title="method").columns[1:]
-    ]
-    assert rmse == ["0.200", "[bold]0.100[/bold]"]
-    assert error == ["[bold]0.100[/bold]", "0.200"]
-    assert coverage == ["-", "80.0%"]
-
-
-def test_only_results_go_to_the_output_stream(finished):
-    assert finished.stdout.startswith("Particulate matter at 50 stations in Germany, 2003-01-01 to 2003-03-31.")
-    assert "picture" not in finished.stdout.split("Picture:")[0]
-
-
-def test_the_picture_goes_to_demo_output_by_default(invoke, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert invoke("demo").exit_code == 0
-    assert [path.name for path in (tmp_path / "demo-output").iterdir()] == [demo.PICTURE]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(invoke, tmp_path):

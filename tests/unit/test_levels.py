@@ -144,20 +144,6 @@ def test_units_change_nothing_but_units():
     np.testing.assert_allclose(wide, 1e12 * variance, rtol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [1e-4, 1e3])
-def test_units_of_coordinates_change_nothing(factor):
-    """Metres or kilometres, where places say more than edges do."""
-    rng = np.random.default_rng(7)
-    points = rng.random((20, 2))
-    edges = [(node, (node + 7) % 20) for node in range(20)]
-    values, known = np.sin(4 * points[:, 0]), np.arange(20) >= 4
-    one, other = (Graph.from_edges(edges, n_nodes=20, coordinates=scale * points) for scale in (1.0, factor))
-    found, moved = (at_unseen(graph, values, np.full(20, 1e-4), known) for graph in (one, other))
-    np.testing.assert_allclose(moved[0], found[0], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(moved[1], found[1], rtol=1e-3, atol=1e-6)
-    assert np.max(np.abs(found[0] - values)[~known]) < 0.7 * values.std()
-
-
 def test_coordinates_serve_where_they_say_more_than_edges():
     """Edges between random nodes; one coordinate is in other units, as longitudes far from the equator are."""
     rng = np.random.default_rng(7)

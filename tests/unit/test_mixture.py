@@ -12,8 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
-from spectralgp import Graph, GraphGPRegressor
-from spectralgp.estimators.answers import filter_shape
+from spectralgp import GraphGPRegressor
 from spectralgp.model.fields import Mixture, condition, graph_gp, leave_one_out, node_covariances, standard_deviation
 from spectralgp.model.fields.field import MixtureField
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
@@ -121,15 +120,6 @@ def test_samples_are_those_of_the_parts_by_their_weights_in_any_order(include_no
         assert np.all(np.abs(half.mean(axis=1) - WEIGHTS) <= STANDARD_ERRORS * error)
 
 
-def test_samples_are_not_sorted_by_model():
-    """Two models far apart: the first half of the draws must hold both."""
-    priors = [graph_gp(GRAPHS["single"], Identity(), RBF(), 1e-6) for _ in range(2)]
-    inputs = np.zeros((1, 1))
-    posteriors = tuple(condition(prior, inputs, np.array([[v]])) for prior, v in zip(priors, (-9.0, 9.0), strict=True))
-    draws = Mixture(np.array([0.5, 0.5]), posteriors).at(inputs).sample(200, np.random.default_rng(0))
-    assert 20 < np.sum(draws[:100] > 0) < 80
-
-
 @pytest.mark.parametrize("by", ["signal", "node", "entry"])
 def test_leave_one_out_of_a_mixture(mixture, by):
     parts = [leave_one_out(posterior, by) for posterior in mixture.posteriors]
@@ -208,18 +198,3 @@ def test_signals_that_leave_draws_no_weight_may_be_followed_by_more():
     again = model.condition_on(inputs[:2] + 0.1, signals[:2]).learnt_.draws[0].weights
     np.testing.assert_allclose(np.sum(again), 1.0)
     assert np.all(again[weights == 0] == 0)
-
-
-def test_the_shape_of_a_filter_takes_models_with_different_numbers_of_draws():
-    """A draw of twice the weight counts as two."""
-    rng = np.random.default_rng(2)
-    inputs, ring = rng.standard_normal((5, 1)), Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
-    signals = np.sin(inputs + np.arange(8)) + 0.3 * rng.standard_normal((5, 8))
-    model = GraphGPRegressor(ring, [Polynomial(1), Diffusion()], residual=None).fit(inputs, signals)
-    one, other = model.learnt_.shown_of_each
-    assert len(one) == len(other) == 16
-    (share, *first), *rest = one
-    parts = [(share, *first), (share, *first), *rest[1:]], other
-    merged = [(2 * share, *first), *rest[1:]], other
-    twice, once = (filter_shape(model._fitted, part, model.spectrum_, "signal") for part in (parts, merged))
-    assert repr(twice) == repr(once)

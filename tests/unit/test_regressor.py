@@ -7,7 +7,6 @@ import pickle
 import re
 import sys
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -197,12 +196,6 @@ def test_changing_the_units_of_the_signals(make, graph_kernel, prior):
     )
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_given_noise_variance_is_in_the_units_of_the_signals(make):
-    model = make(noise_variance=0.5).fit(X, Y)
-    assert model.noise_variance_ == pytest.approx(0.5, rel=1e-12)
-
-
 def test_fixed_parameters_are_in_the_units_of_the_signals():
     model = regressor(
         Identity(amplitude=2.5, amplitude_bounds="fixed"), input_kernel=RBF(1.5, "fixed"), noise_variance=0.4
@@ -287,18 +280,6 @@ def test_response_is_the_learnt_filter(fitted):
     spread = fitted.posterior_.signals.units.spread
     assert oracle.relative_error(std, spread * np.std(shown, axis=0)) < FORMULA
     assert len(shown) == 32
-
-
-def test_samples_have_the_predictive_moments(fitted):
-    n_samples = 20_000
-    mean, std = fitted.predict(NEW, return_std=True, include_noise=True)
-    draws = fitted.sample_y(NEW, n_samples, random_state=3, include_noise=True)
-    assert draws.shape == (N_NEW, N_NODES, n_samples)
-    assert np.max(np.abs(draws.mean(axis=-1) - mean) / std) < STANDARD_ERRORS / np.sqrt(n_samples)
-    assert np.max(np.abs(draws.var(axis=-1) / std**2 - 1)) < STANDARD_ERRORS * np.sqrt(2 / n_samples)
-    np.testing.assert_array_equal(fitted.sample_y(NEW, 2), fitted.sample_y(NEW, 2))
-    np.testing.assert_array_equal(fitted.sample_y(NEW), fitted.sample_y(NEW, 1, random_state=0))
-    assert not np.array_equal(fitted.sample_y(NEW, 2, random_state=1), fitted.sample_y(NEW, 2, random_state=2))
 
 
 def test_score_is_the_coefficient_of_determination(either):
@@ -488,12 +469,6 @@ def test_every_kernel_goes_through_the_estimator(kernel):
     assert model.log_marginal_likelihood_ == pytest.approx(expected)
     assert model.fits_[0].converged
     assert np.all(np.isfinite(model.predict(NEW)))
-
-
-def test_any_graph_that_as_graph_takes(either):
-    make, fitted = either
-    for graph in (WEIGHTS, nx.from_numpy_array(WEIGHTS)):
-        np.testing.assert_allclose(make().set_params(graph=graph).fit(X, Y).predict(NEW), fitted.predict(NEW))
 
 
 # Shapes and names

@@ -32,7 +32,7 @@ from spectralgp._basics.tables import row_labels
 from spectralgp.estimators.answers import without_entries
 from spectralgp.learning import baselines
 from spectralgp.learning.baselines import PredictionErrors
-from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
+from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, root_mean_square_error
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
 from spectralgp.show.report.numbers import (
@@ -692,31 +692,6 @@ def test_shares_and_numbers_in_words():
     ]
     assert [words.listing("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert words.capitalised("it is a PIT") == "It is a PIT"
-
-
-def test_miscalibration_is_told():
-    rng = np.random.default_rng(0)
-    errors = rng.standard_normal((25, 20))
-
-    def said_of(errors):
-        return words.calibration_words(calibration_of(pit(errors, np.zeros(errors.shape), np.ones(errors.shape))))
-
-    assert said_of(errors) == []
-    (narrow,) = said_of(2 * errors)
-    assert narrow.startswith("Intervals are too narrow: only 2")
-    assert all(f"in their {level}% intervals" in narrow for level in (50, 80, 90))
-    (wide,) = said_of(errors / 3)
-    assert wide.startswith("Intervals are too wide: 9")
-    for bias, side, where in ((0.5, "low", "above"), (-0.5, "high", "below")):
-        first, *others = said_of(errors / 2 + bias)
-        assert first.startswith(f"Predictions are biased, too {side}: ")
-        assert f"% of 500 values lie {where} their predicted means (the mean of the PIT is 0." in first
-        assert not any("narrow" in one for one in others)  # coverage alone does not show it
-    first, second = said_of(errors + 1)
-    assert first.startswith("Predictions are biased, too low")
-    assert second.startswith("Intervals are too narrow, which the bias explains at least in part: only ")
-    skewed = said_of(2 * (rng.exponential(size=(60, 20)) - 1))
-    assert skewed[0].startswith("Errors are skewed, but zero on average: 6")
 
 
 def calibration(pit_mean=0.5, error=0.02, shares=(0.5, 0.8, 0.9), n_signals=40):

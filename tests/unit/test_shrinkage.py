@@ -87,21 +87,6 @@ def test_what_is_learnt_has_the_highest_evidence_to_a_thousandth_of_a_nat_a_step
     assert 0 <= misfit(found) - minimize(misfit, found, method="BFGS").fun < 3e-3
 
 
-def test_the_share_of_the_signals_grows_where_the_graph_is_wrong():
-    positions, rng = np.linspace(0, 1, 8), np.random.default_rng(0)
-    right = rng.standard_normal((40, 8))
-    wrong = right @ (np.eye(8) + 1.5 * np.eye(8)[::-1])
-    assert Shrinkage.learnt(right, positions, 40).data_weight < 0.2
-    assert Shrinkage.learnt(wrong, positions, 40).data_weight > 0.6
-
-
-def test_a_profile_corrects_wrong_powers():
-    positions, rng = np.linspace(0, 1, 30), np.random.default_rng(0)
-    true = np.exp(1.0 - 2 * positions)
-    learnt = Shrinkage.learnt(rng.standard_normal((60, 30)) * true, positions, 60)
-    assert np.max(np.abs(np.log(learnt.profile / true))) < 0.15
-
-
 @every_shape
 def test_lengths_and_variances_are_those_of_the_covariance(shape):
     rows, rng, worth, n_signals = whitened(shape), np.random.default_rng(1), 1.7, 11
@@ -636,16 +621,6 @@ def test_degrees_of_freedom_that_are_not_learnt_are_those_of_the_covariance(monk
     for one in (unasked, untold):
         assert one.freedom == pytest.approx(one.shrinkage.total + 2, rel=1e-3)
     assert all(one.freedom < 0.8 * unasked.freedom for one in learnt)
-
-
-def test_heavy_tails_are_learnt_and_light_ones_too():
-    rng = np.random.default_rng(8)
-    prior, inputs = graph_gp(GRAPH, SIGNAL, None, NOISE), np.empty((80, 0))
-    light = rng.standard_normal((80, N_NODES))
-    heavy = light / np.sqrt(rng.chisquare(3, (80, 1)) / 3)
-    freedoms = [condition_shrunk(prior, inputs, signals).prior.freedom for signals in (heavy, light)]
-    assert freedoms[0] < 8
-    assert freedoms[1] > 25
 
 
 @every_kernel
