@@ -69,7 +69,7 @@ def rbf(inputs: Array) -> Array:
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters of a model: of what inputs explain, and of what neighbours share beside it."""
+    """Filters of a model: of the part that inputs explain, and of the residual that neighbours share."""
 
     kind: str  # of the Laplacian
     signal: Callable[[Array], Array]
@@ -97,7 +97,7 @@ KERNELS: dict[str, tuple[Any, Filters]] = {
 
 
 def draw_signals(graph: Graph, inputs: Array, filters: Filters, generator: Any) -> Array:
-    """Signals at inputs: what these explain, what neighbours share beside it, and noise about a level."""
+    """Signals at inputs: the explained part, a residual that neighbours share, and noise, about a level."""
     shape = len(inputs), graph.n_nodes
     explained = root_of(rbf(inputs)) @ generator.standard_normal(shape)
     signals = explained @ matrix_function(graph, filters.signal, filters.kind)
@@ -208,7 +208,7 @@ def regression(model: str, n_signals: int, observed: str, generator: np.random.G
 
 
 def missing_at_random(shape: tuple[int, int], generator: np.random.Generator) -> Array:
-    """Values that are missing, as many in each data set, and never a whole signal."""
+    """Mask of missing values, of equal number in each data set, and never a whole signal."""
     while True:
         missing = generator.permutation(np.arange(np.prod(shape)) < round(SHARE_MISSING * np.prod(shape)))
         missing = missing.reshape(shape)

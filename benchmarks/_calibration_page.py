@@ -171,7 +171,7 @@ def with_coverage(rows: Sequence[Row]) -> list[Row]:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """How many checks are within two and three standard errors, in a sentence."""
+    """Sentence on the numbers of checks within two and three standard errors."""
     models = with_coverage([row for row in rows if not row.is_control])
     checks = [row.coverage(level) for row in models for level in LEVELS]
     transforms = [row.transform for row in models]

@@ -56,7 +56,7 @@ def labelled(name: str) -> Labelled:
 
 
 def split(classes: Array, per_class: int, seed: int) -> Array:
-    """Nodes that have a label: as many of each class."""
+    """Nodes that have a label, of equal number in each class."""
     generator = np.random.default_rng(seed)
     kinds = [np.flatnonzero(classes == one) for one in np.unique(classes)]
     return np.concatenate([generator.choice(nodes, per_class, replace=False) for nodes in kinds])
@@ -117,7 +117,7 @@ def by_features(data: Labelled, known: Array, model: Any) -> Array:
 
 
 def rivals(data: Labelled) -> dict[str, Callable[[Array], Array]]:
-    """What is compared: probabilities of all nodes from those that have a label."""
+    """A method of the comparison: probabilities of all nodes from those that have a label."""
     found: dict[str, Callable[[Array], Array]] = {
         "label spreading, 0.2": lambda known: spreading(data, known, 0.2),
         "label spreading, 0.9": lambda known: spreading(data, known, 0.9),

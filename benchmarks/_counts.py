@@ -91,7 +91,7 @@ COUNTS: dict[str, Callable[[], Counts]] = {
 
 @dataclass(frozen=True, eq=False)
 class Said:
-    """What a rival says of all entries: log probability of the count, its median, and the ends of 90% intervals."""
+    """Predictions of a method for all entries: log probability, median, and ends of 90% intervals."""
 
     log_density: Array
     median: Array
@@ -164,7 +164,7 @@ def _panel_kernel() -> Any:
 
 
 def rivals(data: Counts) -> dict[str, Callable[[Array], Said]]:
-    """What is compared: what is said of all entries from those that are known."""
+    """A method of the comparison: predictions of all entries from the known ones."""
     found: dict[str, Callable[[Array], Said]] = {
         "Poisson regression": lambda known: regression(data, known, True),
         "negative binomial regression": lambda known: regression(data, known, False),

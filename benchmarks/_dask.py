@@ -1,4 +1,4 @@
-"""What the benchmark of partitioned graphs is made of: sizes, clusters whose memory is watched, points and signals."""
+"""Parts of the benchmark of partitioned graphs: sizes, clusters whose memory is watched, points and signals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Streamed:
 
 @dataclass(frozen=True)
 class Paper:
-    """What the estimate for a billion nodes starts from: ten edges a node, and tasks that do next to nothing."""
+    """Measurements for the estimate for a billion nodes: ten edges per node, and nearly empty tasks."""
 
     n_nodes: int = 1_000_000
     n_neighbors: int = 17

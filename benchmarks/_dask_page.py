@@ -91,7 +91,7 @@ class Stage:
 
     @property
     def n_exchanges(self) -> int:
-        """How often partitions tell each other."""
+        """Number of exchanges between partitions."""
         return -(-self.n_steps // self.hops)
 
 

@@ -23,7 +23,7 @@ N_NODES, N_PARTITIONS, N_HOPS, N_COLUMNS = 20_000, 5, 4, 6
 
 
 class _Here:
-    """What is asked of a client, with two workers, so that messages between them are cut to what each needs."""
+    """Stand-in for a client with two workers, so that messages are cut to the blocks that each needs."""
 
     dashboard_link, status = "no dashboard", "running"
 

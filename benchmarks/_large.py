@@ -1,4 +1,4 @@
-"""What the benchmarks on large graphs share: signals of a known filter, child processes, memory, where time goes."""
+"""Tools of the benchmarks on large graphs: signals of a known filter, child processes, memory, times of parts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def run_child(
 
 
 def report(found: dict[str, Any]) -> None:
-    """What a child process says last."""
+    """Last line of a child process."""
     print(json.dumps(found))
 
 
@@ -86,7 +86,7 @@ def one_blas_thread() -> Any:
 
 
 def conditions() -> dict[str, Any]:
-    """What else could have slowed a run: cores, threads, and how busy the machine is."""
+    """Conditions that may slow a run: cores, threads, and the load of the machine."""
     import numba
 
     return {

@@ -43,7 +43,7 @@ def is_complete(runs: Runs) -> bool:
 
 
 def bars_met(runs: Runs) -> dict[str, bool]:
-    """Which bars the default reaches on a problem; none that it did not finish on every seed."""
+    """Bars that the default reaches on a problem; none if it did not finish on every seed."""
     met = {
         f"{words}, {NAMES[rival]}": advantage(runs, rival, measure).mean > 0
         for measure, words in MEASURES.items()
@@ -207,7 +207,7 @@ def how_to_run() -> list[str]:
 
 
 def page(result: Result) -> str:
-    """What the results say."""
+    """The page below the mark."""
     problems = in_order(result["problems"])
     parts = [introduction(result), losses(problems, NAMES), bars(problems), nowcasting(result)]
     parts += [scale(), tables(problems), data_and_methods(result), how_to_run()]
@@ -215,7 +215,7 @@ def page(result: Result) -> str:
 
 
 def write(result: Result, docs: Path) -> Path:
-    """Write the page into a folder of documentation, below what is there by hand; the page's path."""
+    """Write the page into a folder of documentation, below its hand-written head; return its path."""
     docs.mkdir(parents=True, exist_ok=True)
     place = docs / "missing-data.md"
     head = place.read_text(encoding="utf-8").split(MARK)[0] if place.exists() else HEAD + "\n"

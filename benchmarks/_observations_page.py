@@ -103,7 +103,7 @@ def _count_models(rivals: Mapping[str, Any]) -> list[str]:
 
 
 def _verdict(result: Mapping[str, Any]) -> str:
-    """Where a rival wins first, then the bars."""
+    """Losses to other methods first, then the bars."""
     losses, bars = [], []
     for name, found in result["counts"].items():
         rivals = found["rivals"]

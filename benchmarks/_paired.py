@@ -70,7 +70,7 @@ def rmse_ratio(runs: Runs) -> float:
 
 
 def bars_met(runs: Runs) -> dict[str, bool]:
-    """Which bars the default reaches on a problem; none that it did not finish on every split."""
+    """Bars that the default reaches on a problem; none if it did not finish on every split."""
     finished = not runs[OURS]["failed"]
     covered = average(runs, OURS, "coverage")
     met = {}

@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def start(self) -> Learnt:
-        """Where everyone who asks for a start begins: a flat filter, inputs as far apart as they are."""
+        """Common start: a flat filter, and the typical distance of the inputs."""
         variance, length = float(np.nanvar(self.signals)), float(paper_kernel(self.inputs).length_scale)
         return Learnt(np.full(len(self.laplacian), variance), length, 0.1 * variance)
 
@@ -134,7 +134,7 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a rival makes of a problem."""
+    """A method applied to a problem."""
 
     learnt: Callable[[Any], Learnt]  # of the state at a mark
     predict: Callable[[], tuple[Array, Array]]  # means at the new inputs, and variances without noise
@@ -237,7 +237,7 @@ def _dense_data(base: type) -> type:
 
 
 def floor(problem: Problem, clock: Clock, device: str) -> Answer:
-    """What nobody can avoid: both eigendecompositions once, and the signals in both bases. It learns nothing."""
+    """The least that any method needs: both eigendecompositions once, and the signals in both bases."""
     vectors = np.linalg.eigh(problem.laplacian)[1]
     across = np.linalg.eigh(RBF(problem.start.length_scale)(problem.inputs))[1]
     across.T @ np.nan_to_num(problem.signals) @ vectors
@@ -298,7 +298,7 @@ def _node_kernel(problem: Problem, kind: str, device: str) -> Any:
 
 
 class _Model:
-    """What rivals on torch share: parameters as a state, and the model at a state."""
+    """Base of methods on torch: parameters as a state, and the model at a state."""
 
     def __init__(self, problem: Problem, model: Any, likelihood: Any, inputs: Any, nodes: Any, clock: Clock) -> None:
         self.problem, self.model, self.likelihood, self.clock = problem, model, likelihood, clock

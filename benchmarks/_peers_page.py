@@ -33,7 +33,7 @@ def number(value: float) -> str:
 
 
 def until_ours(rival: str, found: Result, ours: Result) -> str:
-    """How long a rival learns until it is within a nat of our likelihood, where both are known."""
+    """Seconds until a method is within a nat of our likelihood, where both are known."""
     if rival in (OURS, FLOOR) or not found.get("path") or ours.get("log_likelihood") is None:
         return ""
     seconds = reached_ours(found, ours)
@@ -61,7 +61,7 @@ def row(problem: str, rival: str, found: Result, ours: Result, limit: float) -> 
 
 
 def better(by_rival: Result) -> list[str]:
-    """What a rival is better at than we are, in words."""
+    """Sentence on the scores in which a method is better than ours."""
     ours, found = by_rival[OURS], []
     for name, theirs in by_rival.items():
         if name in (OURS, FLOOR) or "seconds" not in theirs:

@@ -132,7 +132,7 @@ def _is_type_alias(node: ast.AST) -> bool:
 
 
 def _instead(node: ast.AST) -> list[str]:
-    """What may be written instead of a node."""
+    """Words accepted instead of a node."""
     match node:
         case ast.BinOp(left=left, right=right) if not any(_is_text(side) for side in (left, right)):
             return [_with(node, op=other()) for other in OPERATORS.get(type(node.op), ())]

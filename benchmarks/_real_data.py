@@ -75,7 +75,7 @@ def split(n_signals: int, n_train: int, seed: int) -> tuple[Array, Array]:
 
 
 def facts(problem: Problem, n_splits: int) -> dict[str, Any]:
-    """What the page says of a problem, and a sum by which changed data are noticed."""
+    """Facts of a problem for the page, and a checksum of its data."""
     data, n_train = real_set(problem.set_name), problem.n_train
     n_signals, n_nodes = data.signals.shape
     return {

@@ -132,7 +132,7 @@ def bars(problems: Mapping[str, Any]) -> list[str]:
 
 
 def losses(problems: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> list[str]:
-    """Where the default is worse than a rival by more than a standard error: in short, then set by set."""
+    """Settings in which the default is worse than a method by more than a standard error: in short, then by set."""
     sentences, lost = [], {words: list[str]() for words in (*MEASURES.values(), INTERVALS)}
     n_run = 0
     for name, found in problems.items():

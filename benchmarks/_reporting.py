@@ -1,4 +1,4 @@
-"""What the benchmarks share: where the data are, a clock, tables on the screen, small files of results."""
+"""Tools of the benchmarks: the folder of the data, a clock, tables on the screen, small files of results."""
 
 from __future__ import annotations
 

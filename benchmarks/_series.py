@@ -1,4 +1,4 @@
-"""Series on graphs for `bench_time.py`: what they are, where they are from, and what is learnt from."""
+"""Series on graphs for `bench_time.py`: descriptions, sources, and training rows."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def options(words: str, unit: str, n_most: int, n_quick: int, lists: Mapping[str
 
 
 def results(name: str, out: Path | None, empty: dict[str, Any]) -> tuple[dict[str, Any], Path, Path]:
-    """What is kept of earlier runs, the file that it is in, and the folder of the page."""
+    """Results of earlier runs, their file, and the folder of the page."""
     path = (out or RESULTS) / f"{name}.json"
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else empty
     kept.pop("machine", None)  # that of this run is written

@@ -112,7 +112,7 @@ def one(sizes: Sizes, folder: Path) -> dict[str, Any]:
 
 
 def parted(sizes: Sizes, folder: Path, n_partitions: int) -> dict[str, Any]:
-    """The same pass by two workers."""
+    """A pass by two workers."""
     cost = sizes.cost
     graph, tiny = PartitionedGraph.open(folder / f"parts-{n_partitions}"), PartitionedGraph.open(folder / "tiny")
     signals, expected = np.load(folder / "signals.npy", mmap_mode="r"), np.load(folder / "moments.npy")

@@ -1,4 +1,4 @@
-"""What the default costs, which compares ten models on held-out signals: as ratios taken in one run.
+"""Cost of the default, which compares ten models on held-out signals, as ratios within one run.
 
     python benchmarks/bench_default.py
 

@@ -67,7 +67,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def measured_by(checkout: Path, folder: Path) -> dict[str, Any]:
-    """The same with the package of a checkout, in a process of its own, on one thread."""
+    """Evaluations with the package of a checkout, in another process, on one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, __file__, "measure", str(folder)]

@@ -8,7 +8,7 @@
 2. The default, 2,000 signals on 2,000 nodes.
 3. ``Polynomial(2)``, 10,000 signals on 100 nodes.
 
-Signals are random functions of three inputs through a low-pass filter, what neighbours share beside them, and noise.
+Signals are random functions of three inputs through a low-pass filter, a residual that neighbours share, and noise.
 Every case runs in a process of its own, on the threads that there are.
 """
 

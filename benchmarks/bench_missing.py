@@ -1,4 +1,4 @@
-"""Filling in what was removed from real data, against other ways of filling in; and nowcasting.
+"""Imputation of values removed from real data, compared with other methods; and nowcasting.
 
     python benchmarks/bench_missing.py                      20 seeds of every setting, an hour or so on two cores
     python benchmarks/bench_missing.py --rivals default     the default anew; the others' results are kept
@@ -6,7 +6,7 @@
     python benchmarks/bench_missing.py --quick              2 seeds of every setting, into a temporary folder
 
 Results are in benchmarks/results/missing.json; docs/missing-data.md is made of them, but for its hand-written head.
-Only what was removed is scored.
+Only removed values are scored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Kept = dict[str, Any]  # what is in the file
 
 
 def scores(truth: Array, filled: Filled, removed: Array) -> dict[str, float]:
-    """Scores of what was removed."""
+    """Scores of removed values."""
     observed, mean, std = truth[removed], filled[0][removed], filled[1][removed]
     return {
         "log_density": mean_log_density(observed, mean, std),
@@ -49,7 +49,7 @@ def scores(truth: Array, filled: Filled, removed: Array) -> dict[str, float]:
 
 
 def fill_in(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Every rival's scores on one draw of what is removed."""
+    """Scores of each method on one draw of the removed values."""
     data, removed = complete_set(problem.set_name), problem.removed(seed)
     incomplete = np.where(removed, np.nan, data.signals)
     return {
@@ -63,7 +63,7 @@ def fill_in(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, dic
 
 @dataclass(frozen=True)
 class Nowcast:
-    """A set whose later half is forecast from inputs, and from what is known of the signals themselves."""
+    """A set whose later half is forecast from inputs and from observed values of the signals."""
 
     set_name: str
 
@@ -158,7 +158,7 @@ def nowcast_facts(problem: Nowcast, n_seeds: int) -> dict[str, Any]:
 
 
 def run_all(chosen: argparse.Namespace, kept: Kept, folder: Path) -> None:
-    """Run rivals on problems, and keep the results of each problem as soon as it is finished."""
+    """Run methods on problems, and save the results of each problem when it is finished."""
     problems = [Problem(name, removal) for name in chosen.sets for removal in chosen.removals]
     for problem, new in run(fill_in, problems, chosen.rivals, chosen.seeds, chosen.workers):
         about = removal_facts(problem, chosen.seeds)

@@ -25,7 +25,7 @@ CLASSES = ("karate", "digits", "wine", "breast cancer")
 
 
 def per_class(name: str) -> tuple[int, ...]:
-    """How many labels of each class there are."""
+    """Number of labels of each class."""
     return (2,) if name == "karate" else _classes.PER_CLASS
 
 

@@ -71,7 +71,7 @@ def learnt_by(rival: Any, problem: Problem, clock: Clock, device: str) -> Answer
 
 
 def learning(problem: Problem, answer: Answer, clock: Clock) -> dict[str, Any]:
-    """What was learnt when; likelihoods at some of the marks, the last and the best of them in any case."""
+    """Learnt states by time; likelihoods at some of the marks, among them the last and the best."""
     chosen = np.unique(np.geomspace(1, len(clock.marks), MOST_MARKS).astype(int)) - 1
     is_known = np.isfinite(problem.signals).all()
     path = []
@@ -96,7 +96,7 @@ def scored(problem: Problem, mean: np.ndarray, variance: np.ndarray, noise: floa
 
 
 def measure(rival_name: str, problem_name: str, out: Path, limit: float, device: str) -> None:
-    """A rival on a problem, in this process; what it did is written as soon as it is done."""
+    """Run a method on a problem in this process; its results are written as soon as it ends."""
     n_nodes, n_signals, is_incomplete = PROBLEMS[problem_name]
     rival = (INCOMPLETE if is_incomplete else COMPLETE)[rival_name]
     if not rival_name.startswith("paper"):  # which has nothing to import, and no clock to end it
@@ -172,7 +172,7 @@ def reached_ours(found: dict[str, Any], ours: dict[str, Any]) -> float | None:
 
 
 def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
-    """What was found of what was asked for, of the problems that were run: by name, figures and whether it is met."""
+    """Bars of the problems that were run: name, figures and whether each is met."""
     met: dict[str, Any] = {}
 
     def bar(name: str, found: float, limit: float, is_met: bool) -> None:

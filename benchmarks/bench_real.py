@@ -56,7 +56,7 @@ def one_split(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, d
 def run_all(
     chosen: Sequence[Problem], rivals: Sequence[str], n_splits: int, n_workers: int, kept: Kept, folder: Path
 ) -> None:
-    """Run rivals on problems, and keep the results of each problem as soon as it is finished."""
+    """Run methods on problems, and save the results of each problem when it is finished."""
     for problem, new in run(one_split, chosen, rivals, n_splits, n_workers):
         runs = add(kept["problems"], problem.name, facts(problem, n_splits), new, list(RIVALS))
         save("real", kept, folder)

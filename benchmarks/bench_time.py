@@ -53,7 +53,7 @@ def of_model(series: Series, n_train: int, n_origins: int, **parameters: Any) ->
 
 
 def on_their_own(forecasts: Forecasts, observed: dict[int, Array]) -> Forecasts:
-    """The same with nodes that are independent given the past."""
+    """Scores with nodes that are independent given the past."""
     found = {}
     for horizon, values in observed.items():
         z = (values - forecasts.mean[horizon]) / forecasts.std[horizon]

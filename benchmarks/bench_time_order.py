@@ -1,4 +1,4 @@
-"""Time order: the default and what is simpler, learnt from the first part of a series and judged by the rest.
+"""Time order: the default and simpler methods, learnt from the first part of a series and scored on the rest.
 
     python benchmarks/bench_time_order.py                  every set, about a minute
     python benchmarks/bench_time_order.py --out FOLDER     results elsewhere than in benchmarks/results/time_order.json

@@ -70,7 +70,7 @@ START = 90.0  # seconds to start, and to compile the loops
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of tests ended: which failed, whether any did, and whether it hung."""
+    """Outcome of a run of tests: failed ones, whether any failed, and whether it hung."""
 
     failed: tuple[str, ...]
     passed: bool
@@ -152,13 +152,13 @@ class Tree:
 
     @property
     def notes(self) -> Path:
-        """Where the runs leave their notes."""
+        """Folder of the notes of runs."""
         return self.folder.with_name(f"{self.folder.name}-notes")
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was learnt from the tests on the unchanged package."""
+    """Record of the tests on the unchanged package."""
 
     seconds: dict[str, float]  # of each test
     reached: dict[str, set[str]]  # tests by "file:line of the function"
@@ -214,7 +214,7 @@ class Record:
 
 
 def _state(root: Path) -> str:
-    """What the record depends on: every file of the package and of the tests."""
+    """Fingerprint of the record: of every file of the package and of the tests."""
     digest = hashlib.sha256()
     for folder in ("src", "tests"):
         for path in sorted((root / folder).rglob("*.py")):
@@ -234,7 +234,7 @@ class Run:
         self.first = Tree(scratch / "tree-0")
 
     def start(self) -> None:
-        """Make the other trees, with what was compiled in the first."""
+        """Make the other trees, with the compiled files of the first."""
         self.trees: SimpleQueue[Tree] = SimpleQueue()
         for number in range(self.jobs):
             tree = self.first if number == 0 else Tree(self.scratch / f"tree-{number}", self.first.folder, ())
@@ -303,7 +303,7 @@ def _apart(mutants: Sequence[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
 
 
 def fates(mutants: Sequence[Mutant], jobs: int, paths: Sequence[str]) -> dict[Mutant, Outcome]:
-    """How each mutant ends, under all tests or under those of some paths only."""
+    """Outcome of each mutant, under all tests or under those of some paths."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         run = Run(Path(folder), jobs)
         if paths:

@@ -1,4 +1,4 @@
-"""How large a report is, and how soon it can be used: python benchmarks/report_page.py [n_nodes ...].
+"""Size of a report, and time until it can be used: python benchmarks/report_page.py [n_nodes ...].
 
 It needs plotly, playwright and Debian's chromium, which draws without a graphics card here.
 """

@@ -1,4 +1,4 @@
-"""How much of the package one passes through in a fit and in a prediction: files, functions, calls and depth.
+"""Files, functions, calls and depth of a fit and of a prediction.
 
     python benchmarks/way_of_a_fit.py           the table, with bars
     python benchmarks/way_of_a_fit.py --files   and the files of every run, with their functions

@@ -38,7 +38,7 @@ def three_filters() -> Figure:
 
 
 def filled_in() -> Figure:
-    """Births a woman with the holes that the World Bank has: a country over the years, and the map of 1980."""
+    """Births per woman with imputed values: a country over the years, and the map of 1980."""
     data = load_fertility()
     inputs = data.years[:, None]
     model = GraphGPRegressor(data.graph, Polynomial(3)).fit(inputs, data.rates)

@@ -32,7 +32,7 @@ SECTIONS = {
 
 
 def page() -> str:
-    """The page: a table of names a section, and what is left under "The parts"."""
+    """The page: a table of names per section, and the other names under "The parts"."""
     listed = {name for module, names in SECTIONS.values() if module == "spectralgp" for name in names}
     rest = [name for name in spectralgp.__all__ if name not in listed]
     parts = ["# API", "<!-- written by docs/make_api.py: do not edit -->"]

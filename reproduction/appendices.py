@@ -197,7 +197,7 @@ def _is_full(finished: Finished) -> bool:
 
 
 def beyond(finished: Finished) -> Sections:
-    """What is not in the paper, for the page of real data."""
+    """Sections beyond the paper, for the page of real data."""
     keys = [f"{key}-splits" for key in PAPER_DATA]
     return [
         BEYOND,

@@ -54,7 +54,7 @@ WALKS = (0.01, 0.05, 0.20)  # relative error of a cubic approximation
 
 
 class Verdict(Enum):
-    """What numbers say of a claim."""
+    """Verdict of the numbers on a claim."""
 
     YES = "yes"
     NO = "**no**"
@@ -114,7 +114,7 @@ BANDS = Reason("appendix B", "large near 1, but near 0 no larger than elsewhere"
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, where, with its figures; when it counts as holding, and our answers.
+    """A statement of the paper, its place and figures, the criterion for it to hold, and our answers.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def beyond(difference: Difference, bar: float) -> Verdict:
-    """Whether a paired difference is positive, beyond so many of its standard errors."""
+    """Whether a paired difference is positive by more than a number of its standard errors."""
     reach = max(bar * difference.standard_error, TIE)
     return Verdict.OPEN if abs(difference.mean) <= reach else _yes(difference.mean > 0)
 

@@ -1,4 +1,4 @@
-"""What the pictures of the experiments share: colours, axes, legends, files."""
+"""Colours, axes, legends and files of the pictures of the experiments."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class GraphStudy:
     graphs: tuple[str, ...]
 
     def quick(self) -> GraphStudy:
-        """The same: it takes a second."""
+        """The study itself, which takes a second."""
         return self
 
 
@@ -215,12 +215,12 @@ BY_FILTER_SEARCH, BY_RELEASED = f"{N_FILTER_STARTS} starts", "released program"
 
 
 def by_printed(multiplier: float, rate: float) -> str:
-    """How a model is learnt: Algorithm 1 as printed, from first multipliers that have a learning rate."""
+    """Name of Algorithm 1 as printed, from given first multipliers and their learning rate."""
     return f"as printed from {multiplier:.4g}, rate {rate:g}"
 
 
 def by_multiplier(multiplier: float | str) -> str:
-    """How a model is learnt: Algorithm 1 with safeguards from other first multipliers than its own."""
+    """Name of Algorithm 1 with safeguards, from other first multipliers than its own."""
     return f"from multipliers {multiplier if isinstance(multiplier, str) else format(multiplier, '.4g')}"
 
 

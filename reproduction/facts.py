@@ -85,7 +85,7 @@ was not tested."""
 
 
 def contradictions() -> str:
-    """Where the paper's table and its text do not agree, in the numbers of the table."""
+    """Contradictions between the paper's table and its text, in the numbers of the table."""
     fmri, traffic = TABLE_1["fmri", 42], TABLE_1["traffic", 10]
     same = "the same score, " if fmri["degree-1"] == fmri["degree-2"] else ""
     return (
@@ -98,7 +98,7 @@ def contradictions() -> str:
 
 
 def slips() -> str:
-    """What is wrong in the supplement and in the authors' plots, and changes none of the numbers here."""
+    """Errors in the supplement and in the authors' plots that change none of the numbers here."""
     smallest, lift = smallest_of_authors()
     return (
         "Equation (7) of the supplement inverts a Kronecker sum term by term and is wrong by orders of magnitude; the "

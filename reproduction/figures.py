@@ -1,4 +1,4 @@
-"""Which figure is drawn from what; those that are current are not drawn again."""
+"""Figures and the results they are drawn from; current ones are not drawn again."""
 
 from __future__ import annotations
 

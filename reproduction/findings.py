@@ -54,13 +54,13 @@ def sentence(words: str) -> str:
 
 
 def counts(claims: Sequence[Claim], solver: str) -> dict[Verdict, int]:
-    """How many claims hold, do not hold and are not decided."""
+    """Numbers of claims that hold, do not hold and are not decided."""
     answers = [answer for one in claims if (answer := one.answer(solver)) is not None]
     return {verdict: sum(answer.verdict is verdict for answer in answers) for verdict in Verdict}
 
 
 def in_short(claims: Sequence[Claim]) -> str:
-    """How much of the paper reproduces, what does not, and what was not run."""
+    """Summary of the claims that reproduce, do not, and were not run."""
     tested = [one for one in claims if one.answers]
     said = []
     for solver in SOLVERS:
@@ -89,7 +89,7 @@ def in_short(claims: Sequence[Claim]) -> str:
 
 
 def days(found: Predictions) -> str:
-    """What the choice and the order of the weather's test days change."""
+    """Effects of the choice and the order of the weather's test days."""
     size = found.study.sizes[-1]
     released, same, first = (found.score(size, "degree-3", order).mean for order in (AS_RELEASED, SORTED, FIRST_SORTED))
     orders, ahead = (AS_RELEASED, SORTED, FIRST_SORTED), 0
@@ -122,7 +122,7 @@ def closest_errors(found: Predictions) -> str:
 
 
 def released_baselines(finished: Finished) -> str:
-    """What the released baselines are consistent with, and what they do not explain."""
+    """Differences that the released baselines explain, and those they do not."""
     gaps, above = [], []
     traffic = finished.predictions("traffic")
     for size in traffic.study.sizes:
@@ -147,7 +147,7 @@ def released_baselines(finished: Finished) -> str:
 
 
 def local_maxima(finished: Finished) -> str:
-    """How many fits are at the highest maximum that was found, and what a higher one does to the score."""
+    """Share of fits at the highest maximum found, and the effect of a higher one on the score."""
     n_fits, lower, n_higher = 0, 0, 0
     for key in DATA:
         found = finished.predictions(key)
@@ -191,7 +191,7 @@ def _missed(finished: Finished) -> tuple[int, int, float]:
 
 
 def noise(finished: Finished) -> str:
-    """What learning the noise costs where signals are independent."""
+    """Cost of learning the noise where signals are independent."""
     found, parts = finished.filters("noise"), []
     for truth in SHOWN:
         errors = []
@@ -211,7 +211,7 @@ def noise(finished: Finished) -> str:
 
 
 def how_it_ends(finished: Finished) -> str:
-    """How often the safeguarded Algorithm 1 converges, and where it falls."""
+    """Sentences on convergence of the safeguarded Algorithm 1, and on falls of its likelihood with the degree."""
     fits = [
         fit
         for key, study in finished.studies.items()
@@ -238,7 +238,7 @@ def how_it_ends(finished: Finished) -> str:
 
 
 def printed_count(finished: Finished) -> str:
-    """How many runs as printed end in a sensible filter, by their starts."""
+    """Numbers of runs as printed that end in a sensible filter, by their starts."""
     sensible = dict.fromkeys(PRINTED_STARTS, 0)
     n_runs = 0
     for key in PAPER_DATA:
@@ -259,7 +259,7 @@ def printed_count(finished: Finished) -> str:
 
 
 def printed_on_draws(found: Filters) -> list[list[str]]:
-    """The same over the seeds of a filter study: rows of truths, columns of starts."""
+    """Sensible runs over the seeds of a filter study: rows of truths, columns of starts."""
     rows = []
     for truth in SHOWN:
         row = [f"{truth.key}, degree {truth.degree}"]
@@ -272,7 +272,7 @@ def printed_on_draws(found: Filters) -> list[list[str]]:
 
 
 def multipliers(finished: Finished) -> list[list[str]]:
-    """Where the safeguarded Algorithm 1 ends from other first multipliers than its own, on real data."""
+    """Likelihoods of the safeguarded Algorithm 1 from other first multipliers than its own, on real data."""
     ways = [*(by_multiplier(one) for one in MULTIPLIERS), *(by_multiplier(f"random {one}") for one in RANDOM_STARTS)]
     rows = []
     for key in PAPER_DATA:
@@ -320,7 +320,7 @@ def unconverged_on_data(finished: Finished) -> str:
 
 
 def setup(study: FilterStudy) -> str:
-    """What a synthetic study draws."""
+    """Description of the draws of a synthetic study."""
     ratios = ", ".join(f"{snr:g}" for snr in study.snrs)
     covariance = "independent signals" if study.input_covariance == "independent" else "an inverse-Wishart covariance"
     return (
@@ -330,7 +330,7 @@ def setup(study: FilterStudy) -> str:
 
 
 def unevenness(finished: Finished) -> str:
-    """How evenly the eigenvalues of the random graphs are spread."""
+    """Evenness of the eigenvalues of the random graphs."""
     sensor, other = (np.array(finished.graphs()[name]["unevenness"]) for name in ("sensor", "barabasi-albert"))
     return (
         "The paper calls the sensor graph's eigenvalues evenly spread and the Barabási-Albert graph's less uniform. "
@@ -341,7 +341,7 @@ def unevenness(finished: Finished) -> str:
 
 
 def thinned(found: Filters) -> str:
-    """Where the grid of Algorithm 1's initialisation was thinned."""
+    """Degrees whose grid of Algorithm 1's initialisation was thinned."""
     degrees = {
         fit["degree"]: fit["first_stage"].removeprefix("grid search, ")
         for one in found.results
@@ -377,7 +377,7 @@ def filter_ends(found: Predictions) -> str:
 
 
 def gains_over_standard(found: Predictions) -> str:
-    """Which models differ from the standard GP over the random splits, by their intervals."""
+    """Models that differ from the standard GP over the random splits, by their intervals."""
     parts = []
     for size in found.study.sizes:
         better, worse = [], []
@@ -396,7 +396,7 @@ def _listed(names: list[str]) -> str:
 
 
 def averaging(found: Predictions) -> str:
-    """How much of what "auto" gains over the standard GP the standard GP gains by the same prior and averaging."""
+    """Share of the gain of "auto" over the standard GP that the standard GP reaches with that prior and averaging."""
     parts = []
     for size in found.study.sizes:
         whole = found.difference(size, "auto", "standard")

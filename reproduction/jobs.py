@@ -73,7 +73,7 @@ class FilterJob:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Name for people."""
         return f"{self.truth.key}, {self.snr:g} dB, seed {self.seed}"
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class PredictionJob:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Name for people."""
         return f"{self.data} {self.size}, split {self.split}, {self.model.key}"
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class GraphJob:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Name for people."""
         return self.graph
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class ProgramJob:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Name for people."""
         return f"{self.data} {self.size}, {self.row}"
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
@@ -368,7 +368,7 @@ def _fourier(task: Problem) -> dict[str, Any]:
 
 
 def picture(graph: Graph, is_input: Any) -> dict[str, Any]:
-    """What a picture of a graph needs: places, edges, and which nodes are inputs."""
+    """Data for a picture of a graph: places, edges, and the nodes that are inputs."""
     rows, columns = graph.weights.nonzero()
     edges = [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i < j]
     places = graph.coordinates
@@ -409,7 +409,7 @@ def _unevenness(eigenvalues: Any) -> float:
 
 
 def _hops_beyond(graph: Graph, degree: int) -> float:
-    """Largest entry of a filter of this degree between nodes more than so many edges apart, over its largest entry."""
+    """Largest entry of a filter between nodes more than its degree in edges apart, over its largest entry."""
     matrix = graph.laplacian(scaled=True).toarray()
     filtered = np.sum([np.linalg.matrix_power(matrix, power) for power in range(degree + 1)], axis=0)
     near = np.linalg.matrix_power(np.eye(graph.n_nodes) + (graph.weights.toarray() != 0), degree) > 0

@@ -88,7 +88,7 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
         What `reproduce` wrote, without `quick`.
     docs_folder : path
         Folder of the documentation. Figures go to `images/reproduction`, and what no page shows is removed from there.
-        What is beyond the paper goes into `real-data.md`, between two marks, where that page is there.
+        Results beyond the paper go into `real-data.md`, between two marks, if that page exists.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
     Raises
     ------
     FileNotFoundError
-        If an experiment whose data everybody has was not run, or not with the code as it is now.
+        If an experiment whose data everybody has was not run, or not with the present code.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _image(picture: Picture, link: str) -> str:
 
 
 def _read(folder: Path, studies: Mapping[str, Study], statuses: Mapping[str, str]) -> tuple[Finished, dict[str, str]]:
-    """What is finished in a folder, and a digest of each experiment's results."""
+    """Finished experiments of a folder, and a digest of each one's results."""
     records = {key: Record(folder, study) for key, study in studies.items()}
     results = {key: record.results for key, record in records.items()}
     found = {key: one for key, one in results.items() if one is not None}

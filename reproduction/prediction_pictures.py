@@ -137,7 +137,7 @@ def fifth_figure(finished: Finished) -> Figure:
 
 
 def draw_graph(ax: Axes, name: str, shown: dict[str, Any]) -> None:
-    """The graph, inputs yellow and outputs purple as in the paper, told apart in print by their brightness."""
+    """The graph, inputs yellow and outputs purple as in the paper, distinct in print by their brightness."""
     coordinates, is_input = np.array(shown["coordinates"]), np.array(shown["is_input"])
     graph = Graph.from_edges(shown["edges"], n_nodes=len(coordinates), coordinates=coordinates)
     # places on the earth: a degree of longitude is shorter than one of latitude

@@ -146,7 +146,7 @@ def _traffic(n_training: int, seed: int, folder: Folder) -> Problem:
 
 
 def _traffic_of_text(n_training: int, seed: int, folder: Folder) -> Problem:
-    """The same on the graph that the paper's text describes."""
+    """Problem on the graph that the paper's text describes."""
     return _traffic_on(load_traffic(folder).text_graph, n_training, seed, folder)
 
 

@@ -29,7 +29,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Found:
-    """Where the program ends: filter, length scale l, variances, and whether it stopped by itself."""
+    """Result of the program: filter, length scale l, variances, and whether it stopped by itself."""
 
     coefficients: Array
     length: float

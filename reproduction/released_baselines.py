@@ -39,7 +39,7 @@ class Scored:
 
 
 def softplus(values: Array) -> Array:
-    """What the program has hyperparameters under."""
+    """Softplus, under which the program has its hyperparameters."""
     return np.logaddexp(0.0, values)
 
 

@@ -54,12 +54,12 @@ class Finished:
         return Predictions(study, self.results[key])
 
     def program(self, data: str, size: int, row: str) -> Fit:
-        """What the released program scores with a baseline."""
+        """Scores of the released program with a baseline."""
         wanted = (data, size, row)
         return next(one for one in self.results["baselines"] if (one["data"], one["size"], one["row"]) == wanted)
 
     def graphs(self) -> dict[str, Fit]:
-        """What was found of the paper's graphs, by their names."""
+        """Results on the paper's graphs, by their names."""
         (study,) = (study for study in self.studies.values() if isinstance(study, GraphStudy))
         return {found["graph"]: found for found in self.results[study.key]}
 
@@ -108,7 +108,7 @@ class Filters:
         return median_of(self.gains(truth, variant, low, high))
 
     def unconverged(self, truth: str, variant: str, *, degree: int, snr: float | None = None) -> tuple[int, int]:
-        """How many fits did not converge, and how many there are."""
+        """Number of fits that did not converge, and number of all fits."""
         fits = self.learnt(truth, variant, degree=degree, snr=snr)
         return sum(not fit["converged"] for fit in fits), len(fits)
 
@@ -210,7 +210,7 @@ class Predictions:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What the pictures of the data need."""
+        """Data for the pictures."""
         found: dict[str, Any] = next(one["shown"] for one in self.results if "shown" in one)
         return found
 
@@ -221,7 +221,7 @@ def mean_score(scores: Sequence[float]) -> MeanScore:
 
 
 def median_of(values: Any) -> float:
-    """Median of what is there; nan where that is less than half.
+    """Median of the finite values; NaN if they are less than half.
 
     Examples
     --------

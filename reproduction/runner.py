@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one experiment.
+    """Outcome of one experiment.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ def computing_code() -> str:
 
 @cache
 def drawing_code() -> str:
-    """The same of the code that pictures depend on."""
+    """Fingerprint of the code that pictures depend on."""
     paths = [*sorted((PACKAGE / "show" / "plots").rglob("*.py")), *(HERE / name for name in DRAWING)]
     return _digest([importlib.metadata.version("matplotlib"), *map(_code, paths)])
 
@@ -79,7 +79,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 class Record:
-    """What was found of one experiment so far.
+    """Results of one experiment so far.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Record:
 
     @property
     def results(self) -> Results | None:
-        """What all jobs found, or None as long as one is missing."""
+        """Results of all jobs, None as long as one is missing."""
         return None if self.missing else [self._found[print_]["result"] for print_ in self.jobs]
 
     @property
@@ -151,7 +151,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _entry(line: str) -> dict[str, Any] | None:
-    """What a line says, or None if it was cut short."""
+    """Content of a line, None if it was cut short."""
     try:
         entry = json.loads(line)
     except json.JSONDecodeError:
@@ -161,7 +161,7 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 
 class Drawn:
-    """Which pictures of a folder are current: those drawn from the same results by the same code."""
+    """Current pictures of a folder: those drawn from the same results by the same code."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

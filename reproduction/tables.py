@@ -68,7 +68,7 @@ def mark(fit: Fit) -> str:
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
-    """What the paper says, its figures, ours, the verdicts, and where they are explained."""
+    """Statements of the paper, its figures, ours, the verdicts, and links to explanations."""
     rows = []
     for number, one in enumerate(claims, 1):
         answers = [one.answer(words) for words in SOLVERS]
@@ -289,7 +289,7 @@ def start_name(multiplier: float, rate: float) -> str:
 
 
 def printed_table(finished: Finished) -> str:
-    """How Algorithm 1 as printed ends from each start: the likelihood of a sensible fit, or what became of it."""
+    """Results of Algorithm 1 as printed, by start: the likelihood of a sensible fit, or the reason it is none."""
     rows = []
     for key in PAPER_DATA:
         found = finished.predictions(key)
@@ -382,7 +382,7 @@ def splits_table(found: Predictions) -> str:
 
 
 def averaged_table(finished: Finished, keys: Sequence[str]) -> str:
-    """What is not in the paper over the random splits: "auto" and others less each baseline, like with like."""
+    """Differences over the random splits of "auto" and other models from each baseline, under equal priors."""
     header = ["model"]
     columns = [(finished.predictions(key), size) for key in keys for size in finished.predictions(key).study.sizes]
     for found, size in columns:
