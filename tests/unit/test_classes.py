@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectralgp import Chebyshev, Graph, decompose
-from spectralgp.learning.classes import ClassMember, mixed, node_covariances, sharpened
+from spectralgp.learning.classes import ClassMember, class_covariances, mixed, sharpened
 from spectralgp.model.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from tests import oracle
 from tests.tolerances import EXACT, FORMULA, LEFT_OUT_CLASS
@@ -92,7 +92,7 @@ def test_node_covariances_are_those_of_the_dense_laplacian():
     laplacian = np.eye(12) - weights / np.sqrt(np.outer(degrees, degrees))
     features = np.random.default_rng(0).standard_normal((12, 2))
     spectrum = decompose(Graph(weights), "normalized")
-    found = list(node_covariances(spectrum, known, features))
+    found = list(class_covariances(spectrum, known, features))
     tried = [(share, strength) for share in (0.0, 0.1, 0.5) for strength in (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)]
     assert [(one.feature_share, one.kernel.strength) for one in found] == tried
     for one in found:
@@ -107,8 +107,8 @@ def test_node_covariances_are_those_of_the_dense_laplacian():
 def test_columns_by_chebyshev_filters_are_those_by_eigenvectors():
     graph = Graph(oracle.random_weights(60, 1, density=0.1))
     known = np.array([0, 20, 40])
-    exact = node_covariances(decompose(graph, "normalized"), known, None)
-    for one, other in zip(exact, node_covariances(Chebyshev().of(graph, "normalized"), known, None), strict=True):
+    exact = class_covariances(decompose(graph, "normalized"), known, None)
+    for one, other in zip(exact, class_covariances(Chebyshev().of(graph, "normalized"), known, None), strict=True):
         # the mean variance, and those of nodes, are by random probes
         unscaled = [(each.columns - 0.001 * np.eye(60)[:, known]) / each.kernel.amplitude**2 for each in (one, other)]
         assert oracle.relative_error(unscaled[1], unscaled[0]) < 1e-3

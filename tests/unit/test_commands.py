@@ -39,7 +39,7 @@ from spectralgp import (
 )
 from spectralgp.cli import answers, files, learning
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.app import say
+from spectralgp.cli.app import print_answer
 from spectralgp.cli.commands import KERNELS, FitCommand
 from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import map_aspect
@@ -693,7 +693,7 @@ def test_what_is_known_of_predictions_is_matched_by_label():
 
 def test_answers_for_machines_are_plain(capsys):
     value = {"a": np.float64("nan"), 1: (Path("x"), np.arange(2), True, None, np.inf, 2.5), "b": [{"c": np.int64(3)}]}
-    say(SimpleNamespace(as_json=True), value | {"é": "ü"}, "")
+    print_answer(SimpleNamespace(as_json=True), value | {"é": "ü"}, "")
     printed = capsys.readouterr().out
     assert '"é": "ü"' in printed
     assert json.loads(printed) == {"é": "ü", "a": None, "1": ["x", [0, 1], True, None, None, 2.5], "b": [{"c": 3}]}

@@ -24,10 +24,10 @@ from spectralgp.learning.classes import (
     ClassMember,
     ClassMixture,
     LabelledEntries,
+    class_covariances,
     class_warnings,
     learn_member,
     mixed,
-    node_covariances,
     sharpened,
 )
 from spectralgp.model.fields.classes import ClassSites
@@ -176,7 +176,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         members: list[ClassMember] = []
         found = iter(known or ())
         with progress_bar("fit", None, self.verbose > 0 and known is None):
-            for nodes in node_covariances(spectrum, entries.known, features):
+            for nodes in class_covariances(spectrum, entries.known, features):
                 for length, inputs in covariances:
                     start = members[-1].field if members else None
                     own = nodes, length, entries, inputs, self.classes_.size, start

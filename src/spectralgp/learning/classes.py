@@ -47,7 +47,7 @@ class ClassCovariance:
         return f"diffusion of strength {self.kernel.strength:g}{share}"
 
 
-def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[ClassCovariance]:
+def class_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[ClassCovariance]:
     """Covariances of nodes with the known ones that are tried, weakest diffusion first, of mean variance one.
 
     Features are standardised columns; their covariance is linear.
