@@ -203,7 +203,7 @@ def regression(model: str, n_signals: int, observed: str, generator: np.random.G
     fitted = GraphGPRegressor(graph, kernel).fit(train, given)
     if observed == "complete":
         return scores_of_transforms(fitted.posterior_.at(inputs[n_signals:]).distribution(signals[n_signals:]).ravel())
-    filled = fitted.posterior_.filled(np.arange(n_signals))
+    filled = fitted.posterior_.imputed(np.arange(n_signals))
     return scores_of_transforms(filled.distribution(signals[:n_signals])[np.isnan(given)])
 
 
@@ -269,7 +269,7 @@ def on_map(
     given = values.copy()
     given[:, hidden] = np.nan
     fitted = GraphGPRegressor(graph, Polynomial(1), likelihood=likelihood).fit(None, given, **beside)
-    filled = fitted.posterior_.filled(np.arange(n_signals))
+    filled = fitted.posterior_.imputed(np.arange(n_signals))
     if seen != "counts":
         return scores_of_transforms(filled.distribution(values)[:, hidden].ravel())
     ends = [0.5 + side * level / 200 for level in LEVELS for side in (-1, 1)]

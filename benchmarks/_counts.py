@@ -152,7 +152,7 @@ def observed(data: Counts, known: Array, likelihood: str, kernel: Any, with_cova
     given = data.covariates if with_covariates else None
     model = GraphGPRegressor(data.graph, kernel, None if len(values) < 10 else _panel_kernel(), likelihood=likelihood)
     model.fit(data.inputs, values, exposure=data.exposure, covariates=given)
-    field = model.posterior_.filled(np.arange(len(values)))
+    field = model.posterior_.imputed(np.arange(len(values)))
     nodes = np.arange(data.graph.n_nodes)
     ends = [np.asarray(field.quantile(one)) for one in (0.5, *INTERVAL)]
     return Said(np.asarray(field.value_log_densities(data.counts, nodes)), *ends)

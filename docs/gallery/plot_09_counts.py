@@ -19,7 +19,7 @@ from spectralgp.datasets import load_sids
 data = load_sids()
 deaths, births = data.deaths[:1], data.births[:1] / 1000
 model = GraphGPRegressor(data.graph, Polynomial(2), likelihood="poisson").fit(None, deaths, exposure=births)
-rates = model.posterior_.filled(np.arange(1)).mean / births
+rates = model.posterior_.imputed(np.arange(1)).mean / births
 raw = deaths / births
 for name, values in (("raw", raw), ("model", rates)):
     print(f"{name:5} rates go from {values.min():.1f} to {values.max():.1f} deaths per 1,000 births")

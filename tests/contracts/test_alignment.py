@@ -357,7 +357,7 @@ def test_weights_of_missing_training_values_are_kept():
     model = GraphGPRegressor(GRAPH, Polynomial(1)).fit(X, VALUES.mask(VALUES > 0.8), weights=100 * WEIGHTS)
     _, std = model.impute(X, VALUES.mask(VALUES > 0.8))
     missing = np.argwhere(VALUES.to_numpy() > 0.8)
-    field = model.posterior_.filled(np.arange(8))
+    field = model.posterior_.imputed(np.arange(8))
     signal = np.sqrt(field.variance())
     scale = model.likelihood_.scale
     noise = np.sqrt(scale**2 / (100 * WEIGHTS.to_numpy()) + model.noise_variance_)

@@ -252,7 +252,7 @@ def test_every_way_to_observe_is_averaged(way, tmp_path):
     settings, inputs, values, beside = WAYS[way]
     model = GraphGPRegressor(RING, Polynomial(1), **settings).fit(inputs, values, **beside)
     rows = np.arange(len(values))
-    field, parts = model.posterior_.filled(rows), [part.filled(rows) for _, part in model.posterior_.parts]
+    field, parts = model.posterior_.imputed(rows), [part.imputed(rows) for _, part in model.posterior_.parts]
     assert len(parts) == 16
     mean = np.mean([part.mean for part in parts], axis=0)
     np.testing.assert_allclose(field.mean, mean, rtol=1e-10)
@@ -263,6 +263,6 @@ def test_every_way_to_observe_is_averaged(way, tmp_path):
     assert np.all(below >= 0.9 - 1e-9)
     assert np.all(np.mean([part.distribution(upper - 1) for part in parts], axis=0) < 0.9)
     model.save(tmp_path / "model.sgp")
-    again = load(tmp_path / "model.sgp").posterior_.filled(rows)
+    again = load(tmp_path / "model.sgp").posterior_.imputed(rows)
     np.testing.assert_array_equal(again.mean, field.mean)
     np.testing.assert_array_equal(again.variance(), field.variance())

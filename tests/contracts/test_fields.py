@@ -19,7 +19,7 @@ from spectralgp.model.fields import (
     Shrinkage,
     TimeCovariance,
 )
-from spectralgp.model.fields import seen as seeing
+from spectralgp.model.fields import observations as seeing
 from spectralgp.model.fields.covariances import (
     log_determinant,
     marginal_lengths,

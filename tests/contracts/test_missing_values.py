@@ -29,10 +29,10 @@ from spectralgp.model.fields import (
     leave_one_out,
     log_marginal_likelihood,
     node_covariances,
-    seen_about,
+    partial_observations,
 )
-from spectralgp.model.fields.posterior import conditioned
-from spectralgp.model.fields.seen import DRAWS, SignedInverse
+from spectralgp.model.fields.observations import DRAWS, SignedInverse
+from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.kernels import WithResidual, residual_of, signal_of
 from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
@@ -112,7 +112,7 @@ def masked_of(kernel, mask, spectrum=Exact(), **settings) -> PartialObservations
 
 
 def seen_under(prior, mask, **settings) -> PartialObservations:
-    return seen_about(0.0, prior.covariance(prior.rows(INPUTS)), read_signals(missing_at(mask)), **settings)
+    return partial_observations(0.0, prior.covariance(prior.rows(INPUTS)), read_signals(missing_at(mask)), **settings)
 
 
 ITERATIVE_ONLY = {"most_dense": -1}  # no dense matrices
@@ -245,8 +245,8 @@ def test_samples_from_incomplete_signals():
 def test_variances_by_draws_have_an_error():
     """That of so many normal squares; none where the covariance is known."""
     prior, signals, rows = prior_of(SIGNAL), read_signals(missing_at(MASKS["50%"])), np.array([4, 1])
-    assert conditioned(prior, INPUTS, signals).filled(rows).variance_error.tolist() == [0.0, 0.0]
-    drawn = conditioned(prior, INPUTS, signals, most_exact=0).filled(rows)
+    assert posterior_of(prior, INPUTS, signals).imputed(rows).variance_error.tolist() == [0.0, 0.0]
+    drawn = posterior_of(prior, INPUTS, signals, most_exact=0).imputed(rows)
     expected = np.sqrt(2 / 64) * np.sqrt(np.mean(drawn.variance() ** 2, axis=1))
     assert relative_error(drawn.variance_error, expected) < EXACT
 
@@ -418,7 +418,7 @@ def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws():
     prior, mask = graph_gp(Graph(WEIGHTS), SIGNAL, None, NOISE), MASKS["50%"]
     settings = {"most_exact": 0, **ITERATIVE_ONLY}
     covariance = prior.covariance(prior.rows(np.empty((N_SIGNALS, 0))))
-    found = seen_about(0.0, covariance, read_signals(missing_at(mask)), **settings)
+    found = partial_observations(0.0, covariance, read_signals(missing_at(mask)), **settings)
     node = dense_node_covariances(SIGNAL)[0] + NOISE * np.eye(N_NODES)
     expected = given(np.kron(np.eye(N_SIGNALS), node), mask, SIGNALS)[1]
     assert found.n_draws == DRAWS

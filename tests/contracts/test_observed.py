@@ -560,7 +560,7 @@ def test_laws_of_normal_values_are_dense_ones(normal, which):
     """Without noise they are of signals alone; with it the white part of latent signals and that of values count."""
     wanted, seen, field = np.arange(20, 30), normal.seen, normal.new
     if which == "training":
-        wanted, field = np.r_[10:15, 0:5], normal.posterior.filled(np.array([2, 0]))
+        wanted, field = np.r_[10:15, 0:5], normal.posterior.imputed(np.array([2, 0]))
     if which == "new given some":
         seen, field = np.isfinite(normal.all), normal.new.given(normal.further)
     mean, covariance = normal.law(normal.signal, wanted, seen)
@@ -676,7 +676,7 @@ def test_draws_of_normal_values_have_their_laws(normal):
 
 def test_draws_without_noise_are_of_signals_alone(normal):
     """Of new ones, of those given values of their own, and of training signals."""
-    given, training = np.isfinite(normal.all), normal.posterior.filled(np.array([2, 0]))
+    given, training = np.isfinite(normal.all), normal.posterior.imputed(np.array([2, 0]))
     laws = ((normal.new, normal.seen), (normal.new.given(normal.further), given), (training, normal.seen))
     for field, seen in laws:
         wanted = np.r_[10:15, 0:5] if field is training else np.arange(20, 30)

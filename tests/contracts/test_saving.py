@@ -494,7 +494,7 @@ def test_counts_of_version_6_differ_by_the_uncertainty_of_their_effects():
     """Given the effects they are what they were, but for the pull of the effects' prior: within 1%."""
     model, then = spectralgp.load(DATA / "version6-counts.sgp"), np.load(DATA / "version6-counts.npz")
     sites = dataclasses.replace(model.posterior_.sites, coefficient_covariance=1e-12 * np.eye(2))
-    model.posterior_ = dataclasses.replace(model.posterior_, seen=sites)
+    model.posterior_ = dataclasses.replace(model.posterior_, entries=sites)
     mean, std = predicted(model, then)
     assert relative_error(mean, then["mean"]) < 0.01
     assert relative_error(std, then["std"]) < 0.01

@@ -149,7 +149,7 @@ def test_changes_given_values_are_the_plain_model_given_differences(changes):
 def test_changes_of_training_signals_are_filled_in_and_left_out(changes):
     model, plain, _ = changes
     shift, rows = FACTOR * INPUTS[:, COLUMNS], np.array([4, 1, 7])
-    same_answers(model.filled(rows), plain.filled(rows), shift[rows], FORMULA)
+    same_answers(model.imputed(rows), plain.imputed(rows), shift[rows], FORMULA)
     for by in ("signal", "entry"):
         left, expected = leave_one_out(model, by), leave_one_out(plain, by)
         assert relative_error(left.mean, expected.mean + shift) < EXACT
@@ -167,7 +167,7 @@ def test_a_scaled_model_is_the_plain_one_of_another_scale(scaled):
     model, plain = scaled
     field, inner = model.at(NEW), plain.at(NEW)
     same_answers(field, inner, 0.0, FORMULA)
-    same_answers(model.filled(np.array([5, 0])), plain.filled(np.array([5, 0])), 0.0, FORMULA)
+    same_answers(model.imputed(np.array([5, 0])), plain.imputed(np.array([5, 0])), 0.0, FORMULA)
     same_answers(field.given(OBSERVED), inner.given(OBSERVED), 0.0, FORMULA)
 
 

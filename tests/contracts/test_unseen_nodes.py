@@ -155,7 +155,7 @@ def test_training_signals_are_filled_in_with_levels_that_are_not_known():
     """What is filled in at a node that was never observed has the variance of its level, the same in all signals."""
     posterior = posterior_of()
     rows = np.arange(N_SIGNALS)
-    field, variances = posterior.filled(rows), posterior.signals.units.offset_variance
+    field, variances = posterior.imputed(rows), posterior.signals.units.offset_variance
     plain = field.entries.variance * posterior.signals.units.divisor**2
     assert oracle.relative_error(field.values_variance(), plain + variances) < FORMULA
     joint = field.joint_covariance()

@@ -154,7 +154,7 @@ def test_given_nothing_a_field_is_the_same(problem):
 @given(problems())
 def test_values_of_weight_zero_say_nothing(problem):
     """By way of what is observed, with nothing observed."""
-    if problem.posterior.seen is not None:
+    if problem.posterior.entries is not None:
         return
     field = problem.field()
     zeros = np.zeros(field.covariance.shape)
@@ -211,7 +211,7 @@ def test_normal_densities_follow_the_chain_rule_in_any_order(problem):
 @given(problems())
 def test_conditioning_twice_is_conditioning_once(problem):
     field, part = problem.field(), some_of(problem)
-    if problem.posterior.seen is not None:
+    if problem.posterior.entries is not None:
         field = field.given(np.where(problem.rng.random(part.shape) < 0.2, problem.further, np.nan))
     both = np.where(np.isnan(part), some_of(problem), part)
     assert_same(field.given(part).given(both), field.given(both), problem.spread)
@@ -247,7 +247,7 @@ def test_training_signals_are_filled_in_as_if_they_were_new(problem):
     signals, inputs = problem.signals, problem.posterior.inputs
     row = int(problem.rng.integers(len(signals)))
     others = np.arange(len(signals)) != row
-    filled = problem.posterior.filled(np.array([row]))
+    filled = problem.posterior.imputed(np.array([row]))
     beside = problem.conditioned(inputs[others], signals[others]).at(inputs[[row]]).given(signals[[row]])
     assert_same(replace(filled, shrinkage=None), beside, problem.spread)
     assert relative_error(filled.mean, beside.mean, problem.spread) < MASKED
@@ -325,12 +325,12 @@ def test_laws_on_a_quadrature(problem):
     # training signals are filled in as if they were new
     others = np.arange(len(problem.signals)) > 0
     beside = problem.conditioned(posterior.inputs[others], problem.signals[others]).at(posterior.inputs[:1])
-    filled = posterior.filled(np.array([0]))
+    filled = posterior.imputed(np.array([0]))
     assert relative_error(filled.mean, beside.given(problem.signals[:1]).mean, problem.spread) < 10 * ITERATIVE
     # the chain rule, for values of any signals
     whole, known = field.log_density(problem.further), field.given(part)
     chained = field.log_density(part) + known.log_density(without(problem.further, part))
-    error = stated_error(known, field.given(problem.further), *([posterior.filled(np.array([0]))] * 2))
+    error = stated_error(known, field.given(problem.further), *([posterior.imputed(np.array([0]))] * 2))
     assert abs(chained - whole) < 2 * STANDARD_ERRORS * error + ITERATIVE * max(abs(whole), part.size)
 
 

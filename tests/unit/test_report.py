@@ -526,7 +526,7 @@ def test_fillings_are_of_entries_that_were_hidden():
     out = baselines.hidden_at_once(holed)
     assert out.any()
     posterior = condition(model.fits_[0].model, X, np.where(out, np.nan, holed))
-    mean = posterior.filled(np.arange(20)).values
+    mean = posterior.imputed(np.arange(20)).values
     assert found[0].rmse == pytest.approx(root_mean_square_error(Y[out], mean[out]), rel=FORMULA)
     assert found[0].n_values == out.sum()
     new = NewSignals([str(row) for row in range(20)], X, holed, model.posterior_.at(X))

@@ -123,7 +123,7 @@ def test_training_signals_filled_in_are_those_of_dense_algebra():
     mean = signals.units.offset + across @ np.linalg.solve(among, errors)
     variance = np.diag(together[np.ix_(~seen, ~seen)] - across @ np.linalg.solve(among, across.T))
     rows = np.array([2, 4])
-    filled = posterior.filled(rows)
+    filled = posterior.imputed(rows)
     np.testing.assert_allclose(filled.values[[0, 1], [1, 3]], mean, rtol=1e-9)
     np.testing.assert_allclose(filled.values_variance()[[0, 1], [1, 3]], variance, rtol=1e-9)
     np.testing.assert_allclose(filled.values[0, 0], values[2, 0], rtol=1e-12)

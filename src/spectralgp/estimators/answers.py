@@ -204,7 +204,7 @@ def imputed_signals(
         found: PredictiveDistribution
         with few_threads(largest):
             if rows[chosen][0] >= 0:
-                found = posterior.filled(rows[chosen])
+                found = posterior.imputed(rows[chosen])
             else:
                 new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
                 new = new if observed_by is None else observed_with(new, observed_by.some(chosen))

@@ -42,7 +42,7 @@ from spectralgp.learning.objective import check_noise
 from spectralgp.learning.search import Choices
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.model.fields import Changes, Logarithms, Transformation
-from spectralgp.model.fields.seen import MOST_DENSE
+from spectralgp.model.fields.observations import MOST_DENSE
 from spectralgp.model.kernels import (
     GraphKernel,
     Identity,

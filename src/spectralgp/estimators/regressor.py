@@ -483,7 +483,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         own: Any = {name: one for name, one in (given | {takes: observed_exposure}).items() if one is not None}
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
-            return cast(PredictiveDistribution, observed_with(self.posterior_.filled(rows), observed_by))
+            return cast(PredictiveDistribution, observed_with(self.posterior_.imputed(rows), observed_by))
         if np.any(rows >= 0):
             raise ValueError(
                 f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "

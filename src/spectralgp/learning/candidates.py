@@ -18,8 +18,8 @@ from spectralgp.model.fields import (
     Posterior,
     Transformation,
     condition_latent,
-    conditioned,
-    conditioned_shrunk,
+    posterior_of,
+    shrunk_posterior_of,
 )
 from spectralgp.model.kernels import (
     GraphKernel,
@@ -65,7 +65,7 @@ class Candidate:
         return self.task if rows is None else self.task.part(rows, self.task.signals.some(rows))
 
     def condition(
-        self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, roughly: bool = False
+        self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, is_fast: bool = False
     ) -> Any:
         """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
         task = task or self.task
@@ -73,9 +73,9 @@ class Candidate:
             return condition_latent(model, task.inputs, task.signals, task.observed_by)
         own = (model, task.inputs, task.signals, task.carried)
         if self.shrunk and model.shrinkage is None:
-            posterior = conditioned_shrunk(*own, learns_tails=learns_tails, roughly=roughly)
+            posterior = shrunk_posterior_of(*own, learns_tails=learns_tails, is_fast=is_fast)
         else:
-            posterior = conditioned(*own, roughly=roughly)
+            posterior = posterior_of(*own, is_fast=is_fast)
         return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
 
     @property
@@ -244,4 +244,4 @@ def tuned(model: GraphGP, task: Task) -> GraphGP:
 
 
 def _conditioned(model: GraphGP, task: Task) -> Posterior:
-    return conditioned(replace(model, shrinkage=None), task.inputs, task.signals, task.carried)
+    return posterior_of(replace(model, shrinkage=None), task.inputs, task.signals, task.carried)

@@ -19,7 +19,7 @@ from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
 from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
-from spectralgp.model.fields.posterior import conditioned
+from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
 from spectralgp.model.likelihoods import log_bounds, log_parameters, open_parameters, with_log_parameters
 from spectralgp.model.spectra import mean_over_nodes
@@ -151,10 +151,10 @@ class HyperparameterPosterior(JointParameters):
     def _conditioned(self, x: Array) -> tuple[Posterior, SharedLevels]:
         """Posterior at a point, and what the signals say of their own centre there."""
         task, units = self.task, self.task.signals.units
-        posterior = conditioned(self._prior(x), task.inputs, task.signals, task.carried)
+        posterior = posterior_of(self._prior(x), task.inputs, task.signals, task.carried)
         columns = task.centred_at[:, None] * np.broadcast_to(units.spread / units.divisor, task.signals.shape)
         return posterior, SharedLevels(
-            posterior.as_seen(), columns, np.full(len(columns), WIDE_DEVIATION**2 * task.variance)
+            posterior.observations(), columns, np.full(len(columns), WIDE_DEVIATION**2 * task.variance)
         )
 
     def levels(self, points: list[Array], random_state: np.random.Generator) -> Array | None:

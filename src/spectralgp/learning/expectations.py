@@ -13,7 +13,14 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array
 from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
-from spectralgp.model.fields import GraphGP, PartialObservations, Sites, condition_latent, find_sites, seen_about
+from spectralgp.model.fields import (
+    GraphGP,
+    PartialObservations,
+    Sites,
+    condition_latent,
+    find_sites,
+    partial_observations,
+)
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
 from spectralgp.model.kernels import Positivity
 from spectralgp.model.likelihoods import (
@@ -120,7 +127,7 @@ class MissingValueExpectation(Expectation):
         """The signals under a model, and the mean that inputs carry over to them."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
         covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
-        return seen_about(carried, covariance, self.signals, tolerance=tolerance), carried
+        return partial_observations(carried, covariance, self.signals, tolerance=tolerance), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         tolerance = self.solve_tolerance
@@ -135,7 +142,7 @@ class MissingValueExpectation(Expectation):
         elif self.n_draws == 1:
             # with this many values one draw says it all: the mean is not needed
             prior = seen.drawn(np.random.default_rng(SEED))
-            missed, solution = seen.filled(seen.values - prior, self._solutions[0], tolerance)
+            missed, solution = seen.completed(seen.values - prior, self._solutions[0], tolerance)
             self._solutions = solution, None
             mean, deviations = prior + missed, np.empty((0, *prior.shape))
         else:
@@ -144,7 +151,7 @@ class MissingValueExpectation(Expectation):
             if others is not None:  # the first draws are always the same ones
                 rest = np.zeros((max(n_draws - len(others), 0), *others.shape[1:]))
                 others = np.concatenate([others[:n_draws], rest])
-            mean, solution = seen.filled(seen.values, first, tolerance)
+            mean, solution = seen.completed(seen.values, first, tolerance)
             draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, draw_tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)

@@ -22,7 +22,7 @@ from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.model.fields import GraphGP, conditioned, held_out_densities, held_out_values, standard_deviation
+from spectralgp.model.fields import GraphGP, held_out_densities, held_out_values, posterior_of, standard_deviation
 from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
 from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
@@ -282,7 +282,7 @@ def _predicted(
     new, features = held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
     if candidate.shrunk and is_complete and nodes is not None:
-        plain = conditioned(model, part.inputs, part.signals, part.carried)
+        plain = posterior_of(model, part.inputs, part.signals, part.carried)
         return held_out_densities(plain, plain.given(new, features), others, nodes)
     posterior = candidate.condition(model, part, learns_tails=False)
     prediction = posterior.given(new, features)
@@ -299,7 +299,7 @@ def _predicted(
 def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: Indices) -> Array:
     """Equally likely points of complete values held out, as the model sees them, (n_points, n_signals, n_nodes)."""
     inputs, freedom = candidate.task.inputs, np.inf
-    plain = conditioned(model, part.inputs, part.signals, part.carried)
+    plain = posterior_of(model, part.inputs, part.signals, part.carried)
     prediction = plain.given(held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]])
     if candidate.shrunk:
         mean, std, freedom = held_out_values(plain, prediction, nodes)

@@ -106,7 +106,7 @@ class HiddenEntries:
         """Normal log densities of hidden entries, in the units that they came in; nothing to rely on elsewhere."""
         # hyperparameters are kept in those units too, and the signals' own units were found anew
         model = fit.model.scaled_by(whole.signals.units.spread / without.signals.units.spread)
-        posterior = candidate.condition(model, without, learns_tails=False, roughly=True)
+        posterior = candidate.condition(model, without, learns_tails=False, is_fast=True)
         field = posterior.completion()
         truth, variance = whole.signals.units.restore(whole.signals.as_observed), field.values_variance()
         logs = norm.logpdf(truth, field.values, np.sqrt(np.where(variance > 0, variance, 1.0)))

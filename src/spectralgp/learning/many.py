@@ -15,7 +15,7 @@ from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.folds import MOST_MEMBERS
 from spectralgp.learning.objective import Task
-from spectralgp.model.fields import GraphGP, Posterior, conditioned, greedy_points
+from spectralgp.model.fields import GraphGP, Posterior, greedy_points, posterior_of
 from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.spectra import modes_of
 
@@ -144,6 +144,6 @@ def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Seq
         return replace(fit, detail=f"{detail}, of which the likelihood is")
     known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
     plain = replace(model, shrinkage=None)
-    value = conditioned(plain, task.inputs, task.signals, task.carried, rows=next(known, None)).log_evidence()
+    value = posterior_of(plain, task.inputs, task.signals, task.carried, rows=next(known, None)).log_evidence()
     log_posterior = value + fit.log_posterior - fit.log_likelihood
     return replace(fit, log_likelihood=value, log_posterior=log_posterior, detail=detail)

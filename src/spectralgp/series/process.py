@@ -436,7 +436,7 @@ def complete(
         TimeCovariance(times, process.components, process.powers, process.rates), ProcessNodeCovariance(process)
     )
     seen = PartialObservations(covariance, known, observed.astype(float), tolerance=tolerance, always_iterates=True)
-    mean, solution = seen.filled(known, first, tolerance)
+    mean, solution = seen.completed(known, first, tolerance)
     if n_draws == 0:
         return ImputedProcess(mean, np.empty((0, *mean.shape)), (solution, None))
     draws, solved = seen.draws(n_draws, np.random.default_rng(COMPLETION_SEED), others, tolerance)

@@ -28,7 +28,7 @@ from spectralgp.learning import Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.expectations import LatentExpectation, MissingValueExpectation
 from spectralgp.learning.missing import objective_of
-from spectralgp.model.fields import ObservationModel, seen_about
+from spectralgp.model.fields import ObservationModel, partial_observations
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
@@ -246,9 +246,9 @@ def test_one_draw_completes_signals_without_their_mean():
     task = task_of("30%")
     expectation = MissingValueExpectation(task, 1)
     found = expectation.completed(TRUTH).signals
-    seen = seen_about(0.0, TRUTH.covariance(TRUTH.rows(INPUTS)), task.signals)
+    seen = partial_observations(0.0, TRUTH.covariance(TRUTH.rows(INPUTS)), task.signals)
     prior = seen.drawn(np.random.default_rng(0))
-    expected = prior + seen.filled(SIGNALS - prior)[0]
+    expected = prior + seen.completed(SIGNALS - prior)[0]
     assert relative_error(found.values, expected) < 1e-3
     assert len(found.deviations) == 0
     again = expectation.completed(TRUTH).signals  # from the solution that it found

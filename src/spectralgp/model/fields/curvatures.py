@@ -22,7 +22,7 @@ from spectralgp.graphs.operators import (
 from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
 from spectralgp.model.fields.factors import InputCovariance, NodeCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
-from spectralgp.model.fields.seen import WeightedSystem
+from spectralgp.model.fields.observations import WeightedSystem
 from spectralgp.model.spectra import Quadrature, Spectrum, mean_over_nodes
 
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0

@@ -27,7 +27,7 @@ from spectralgp.model.fields.covariances import (
     white_noise,
     with_entries,
 )
-from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
+from spectralgp.model.fields.observations import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.likelihoods import quantile_of
 from spectralgp.model.signals import Units

@@ -24,8 +24,8 @@ from spectralgp.model.fields.field import (
     as_observed,
     numeric_quantile,
 )
+from spectralgp.model.fields.observations import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.model.fields.posterior import GraphGP, SinglePosterior
-from spectralgp.model.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.model.fields.sites import (
     MOST_WRITTEN_OUT,
     NO_ENTRIES,
@@ -237,7 +237,7 @@ class LatentPosterior(SinglePosterior):
     @property
     def sites(self) -> Sites:
         """The latent training signals given the values."""
-        return cast(Sites, self.seen)
+        return cast(Sites, self.entries)
 
     @property
     def likelihood(self) -> Likelihood:
@@ -295,7 +295,7 @@ class LatentPosterior(SinglePosterior):
         observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
         return find_sites(with_new_inputs(self.covariance, new), observations, self.sites)
 
-    def filled(self, rows: Indices) -> ValueField:
+    def imputed(self, rows: Indices) -> ValueField:
         observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
         known = self.signals.as_observed[rows]
         return ValueField.of_rows(self.sites, rows, observed_by, known)
@@ -333,4 +333,4 @@ def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_b
     sites = known[0] if known else find_sites(covariance, observations)
     if not covariance.is_written_out:
         observed_by.last_found[:] = [(prior, signals, sites)]
-    return LatentPosterior(prior, inputs, signals, sites.covariance, seen=sites, observed_by=observed_by)
+    return LatentPosterior(prior, inputs, signals, sites.covariance, entries=sites, observed_by=observed_by)

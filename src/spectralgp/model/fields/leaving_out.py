@@ -120,10 +120,10 @@ def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
             "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
             "once the node is left out; got 'node'. Fit with center='global'."
         )
-    if by == "signal" and posterior.seen is None:
+    if by == "signal" and posterior.entries is None:
         left = _signals(posterior)
     elif not posterior.covariance.is_written_out:
-        raise ValueError((NO_NODES if posterior.seen is None else NO_HOLES).format(by=by))
+        raise ValueError((NO_NODES if posterior.entries is None else NO_HOLES).format(by=by))
     else:
         left = _entries(posterior) if by == "entry" else _groups(posterior, by)
     transformation = posterior.transformation
@@ -160,7 +160,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
 
 def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
     """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (23)."""
-    seen, units, by_node = posterior.as_seen(), posterior.signals.units, by == "node"
+    seen, units, by_node = posterior.observations(), posterior.signals.units, by == "node"
 
     def turned(array: Any) -> Any:
         return np.swapaxes(array, -1, -2) if by_node else array
@@ -190,15 +190,15 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
     """Single entries, by the diagonal of the inverse covariance of what was observed."""
-    seen, units, freedom = posterior.as_seen(), posterior.signals.units, posterior.prior.freedom
+    seen, units, freedom = posterior.observations(), posterior.signals.units, posterior.prior.freedom
     covariance, observed = posterior.covariance, seen.observed
     missed = np.where(observed, seen.solution / seen.precisions, 0.0)
-    if posterior.seen is None and posterior.signals.centred_by == "node" and len(missed) > 1:
+    if posterior.entries is None and posterior.signals.centred_by == "node" and len(missed) > 1:
         assert isinstance(covariance, ModalCovariance)
         missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
     variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
-        if posterior.seen is None:
+        if posterior.entries is None:
             lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
         else:
             lengths = seen.lengths(range(len(missed)))[0]

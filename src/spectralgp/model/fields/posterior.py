@@ -32,7 +32,7 @@ from spectralgp.model.fields.factors import (
 )
 from spectralgp.model.fields.field import ConditionedField, Field, GaussianField, MixtureField, PredictiveDistribution
 from spectralgp.model.fields.markov import are_in_time, rows_in_time
-from spectralgp.model.fields.seen import EntryPosterior, PartialObservations
+from spectralgp.model.fields.observations import EntryPosterior, PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.transformed import Transformation, TransformedField
 from spectralgp.model.kernels import (
@@ -266,7 +266,7 @@ class SinglePosterior(ABC):
     signals: Signals  # of training; their completion where values are missing
     covariance: Covariance  # of the training signals, noise included
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
-    seen: EntryPosterior | None = None  # of the training signals, where these are not known entirely
+    entries: EntryPosterior | None = None  # of the training signals, where these are not known entirely
     transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
 
     __getstate__ = without_caches
@@ -318,7 +318,7 @@ class SinglePosterior(ABC):
         """
 
     @abstractmethod
-    def filled(self, rows: Indices) -> PredictiveDistribution:
+    def imputed(self, rows: Indices) -> PredictiveDistribution:
         """Some of the training signals given what was observed of all."""
 
 
@@ -330,7 +330,7 @@ class Posterior(SinglePosterior):
     mean, and its covariance grows by what the completion leaves open: equation (21).
     """
 
-    seen: PartialObservations | None = None  # what was observed of the training signals, where they have holes
+    entries: PartialObservations | None = None  # what was observed of the training signals, where they have holes
 
     @property
     def modelled(self) -> Signals:
@@ -371,8 +371,8 @@ class Posterior(SinglePosterior):
         """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
-        is_closed = self.seen is None and isinstance(left, Covariance)
-        factors = None if self.seen is None else lambda: self.reached(self.as_seen().deviations, reach)
+        is_closed = self.entries is None and isinstance(left, Covariance)
+        factors = None if self.entries is None else lambda: self.reached(self.observations().deviations, reach)
         return Field(
             left,
             lambda: self._mean_at(new) + self.carried_block(features),
@@ -406,7 +406,7 @@ class Posterior(SinglePosterior):
     def _joint_field(self, new: NewInputs, features: Any) -> ConditionedField:
         """The training signals, as they were observed, followed by those at new inputs, which are shown."""
         scaled = new.divided_by(self.signals.units.signal_scales)
-        joint, known = with_new_inputs(self.covariance, scaled), self.as_seen()
+        joint, known = with_new_inputs(self.covariance, scaled), self.observations()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
@@ -422,19 +422,19 @@ class Posterior(SinglePosterior):
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
-        if self.seen is not None or self.carried is not None or not signals.is_complete:
+        if self.entries is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
         errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
-    def as_seen(self) -> PartialObservations:
+    def observations(self) -> PartialObservations:
         """What was observed of the training signals: all, where they are complete."""
-        if self.seen is not None:
-            return self.seen
+        if self.entries is not None:
+            return self.entries
         values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
         return PartialObservations(self.covariance, values, np.ones(values.shape))
 
-    def filled(self, rows: Indices) -> PredictiveDistribution:
+    def imputed(self, rows: Indices) -> PredictiveDistribution:
         units = self.signals.units.of(rows)
         known = self.completion(self.prior.freedom)
         field = replace(known, units=units, rows=rows, shrinkage=self.prior.shrinkage)
@@ -444,12 +444,12 @@ class Posterior(SinglePosterior):
         """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
         centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
         rows, units = np.arange(len(self.inputs)), self.signals.units
-        return ConditionedField(self.covariance, lambda: centre, units, self.as_seen(), rows, freedom=freedom)
+        return ConditionedField(self.covariance, lambda: centre, units, self.observations(), rows, freedom=freedom)
 
     def log_evidence(self) -> float:
         """Log density of the training signals, normal and in the units that they were read in."""
-        if self.seen is not None:
-            return self.seen.log_density()[0]
+        if self.entries is not None:
+            return self.entries.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
         return log_density(self.covariance, whole)
 
@@ -467,10 +467,10 @@ class Mixture:
         """What is predicted at new inputs."""
         return MixtureField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
 
-    def filled(self, rows: Indices) -> MixtureField:
+    def imputed(self, rows: Indices) -> MixtureField:
         """Some of the training signals given what was observed of all."""
         weights = self.weights if self.filling is None else self.filling
-        return MixtureField(weights, tuple(one.filled(rows) for one in self.posteriors), self.is_averaged)
+        return MixtureField(weights, tuple(one.imputed(rows) for one in self.posteriors), self.is_averaged)
 
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
@@ -484,7 +484,7 @@ def condition(
     signals: ArrayLike | Signals,
     carried: CarryColumns | None = None,
     *,
-    roughly: bool = False,
+    is_fast: bool = False,
 ) -> Posterior:
     """Condition a prior on signals observed at inputs.
 
@@ -499,7 +499,7 @@ def condition(
         after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
     carried : CarryColumns, optional
         Which columns of the inputs carry over to the signals, where the prior has a filter for that.
-    roughly : bool, default=False
+    is_fast : bool, default=False
         Whether what was not observed is completed fast rather than well: by few draws.
 
     Returns
@@ -516,7 +516,7 @@ def condition(
     >>> posterior.at(np.array([[0.5]])).mean.shape
     (1, 3)
     """
-    return conditioned(prior, *_checked(prior, inputs, signals, carried), carried, roughly=roughly)
+    return posterior_of(prior, *_checked(prior, inputs, signals, carried), carried, is_fast=is_fast)
 
 
 def _checked(
@@ -559,13 +559,13 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     return condition(prior, inputs, signals).log_evidence()
 
 
-def conditioned(
+def posterior_of(
     prior: GraphGP,
     inputs: Array,
     signals: Signals,
     carried: CarryColumns | None = None,
     *,
-    roughly: bool = False,
+    is_fast: bool = False,
     rows: RowCovariance | None = None,
     **settings: Any,
 ) -> Posterior:
@@ -573,17 +573,17 @@ def conditioned(
     rows = prior.rows(inputs, signals.units.signal_scales) if rows is None else rows
     if not signals.has_missing:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
-    if roughly:
+    if is_fast:
         affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
         settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
         settings["tolerance"] = PASSING_TOLERANCE
     mean = prior.carried_values(carried, inputs, signals.units)
-    seen = seen_about(mean, prior.covariance(rows), signals, **settings)
+    seen = partial_observations(mean, prior.covariance(rows), signals, **settings)
     completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
     return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
 
 
-def seen_about(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> PartialObservations:
+def partial_observations(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> PartialObservations:
     """Observed values of signals about zero, or about the mean of an autoregressive term, under a covariance."""
     values = np.where(signals.observed, signals.as_observed - mean, 0.0)
     return PartialObservations(covariance, values, signals.observed.astype(float), **settings)
@@ -596,7 +596,7 @@ def condition_shrunk(
     carried: CarryColumns | None = None,
     *,
     learns_tails: bool = True,
-    roughly: bool = False,
+    is_fast: bool = False,
 ) -> Posterior:
     """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (14).
 
@@ -607,7 +607,7 @@ def condition_shrunk(
     learns_tails : bool, default=True
         Whether the degrees of freedom of a signal are learnt by leaving every one out; else they are those of the
         posterior of the covariance.
-    roughly : bool, default=False
+    is_fast : bool, default=False
         Whether what was not observed is completed fast rather than well: twice and by few draws.
 
     Returns
@@ -627,42 +627,42 @@ def condition_shrunk(
     True
     """
     checked = _checked(prior, inputs, signals, carried)
-    return conditioned_shrunk(prior, *checked, carried, learns_tails=learns_tails, roughly=roughly)
+    return shrunk_posterior_of(prior, *checked, carried, learns_tails=learns_tails, is_fast=is_fast)
 
 
-def conditioned_shrunk(
+def shrunk_posterior_of(
     prior: GraphGP,
     inputs: Array,
     signals: Signals,
     carried: CarryColumns | None = None,
     *,
     learns_tails: bool = True,
-    roughly: bool = False,
+    is_fast: bool = False,
 ) -> Posterior:
     """What `condition_shrunk` answers, of what was checked."""
     prior = replace(prior, shrinkage=None)
     passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
     rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
-    plain = latest = conditioned(prior, inputs, signals, carried, rows=rows, **passing)
+    plain = latest = posterior_of(prior, inputs, signals, carried, rows=rows, **passing)
     require_eigenvectors(plain.covariance.basis, NOT_EXACT)
-    for n_left in reversed(range(ROUGH_COMPLETIONS if roughly else COMPLETIONS)):
+    for n_left in reversed(range(ROUGH_COMPLETIONS if is_fast else COMPLETIONS)):
         # what is missing is completed by the covariance that it is part of
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))
         # where it is the identity, only the profile is left to learn from another completion
-        is_last = n_left == 0 or latest.seen is None or shrinkage.is_identity
-        settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
-        settings |= {"roughly": roughly} if is_last else passing
+        is_last = n_left == 0 or latest.entries is None or shrinkage.is_identity
+        settings: dict[str, Any] = {"start": None if latest.entries is None else latest.entries.solution}
+        settings |= {"is_fast": is_fast} if is_last else passing
         shrunk = replace(prior, shrinkage=shrinkage)
-        latest = conditioned(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
+        latest = posterior_of(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
         if is_last:
             break
     lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
     if learns_tails:  # by leaving each signal out in closed form
-        if latest.seen is None:
+        if latest.entries is None:
             missed = latest.left_out()
             lengths, counts, stretch = missed.lengths, np.full(len(inputs), signals.shape[1]), missed.stretch
-        elif latest.seen.is_written_out:
-            lengths, _, counts = latest.seen.lengths(range(len(inputs)))
+        elif latest.entries.is_written_out:
+            lengths, _, counts = latest.entries.lengths(range(len(inputs)))
             stretch = np.ones(len(inputs))
     with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
     with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition

@@ -13,7 +13,7 @@ from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.model.fields.covariances import Covariance
 from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, ModalLatentCovariance, latent_of
-from spectralgp.model.fields.seen import PartialObservations
+from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
@@ -228,7 +228,7 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
-    def as_seen(self) -> PartialObservations:
+    def pseudo_observations(self) -> PartialObservations:
         """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
         return self._pseudo_values
 
@@ -339,7 +339,7 @@ class Sites:
         """Latent signals without their white part less their mean, drawn jointly."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
-        return self.as_seen().signal_draws(n_draws, random_state) + by_effects
+        return self.pseudo_observations().signal_draws(n_draws, random_state) + by_effects
 
     def deviating(
         self,

@@ -286,7 +286,7 @@ def _imputations(
         if held_out is not None:
             imputed = held_out.at.given(np.where(hidden, np.nan, table)[scored])
         else:
-            imputed = cast(Without, without)(hidden).filled(np.arange(len(table)))
+            imputed = cast(Without, without)(hidden).imputed(np.arange(len(table)))
         return imputed.values, np.sqrt(imputed.values_variance())
 
     return tuple(fillings(OURS, impute, graph, inputs, table, scored))
@@ -349,7 +349,7 @@ def _training_predictions(
     posterior: Posterior | Mixture, heaviest: Posterior, training: Array, labels: tuple[str, ...]
 ) -> Predictions:
     """Leave-one-out predictions of training signals, or those of the fit if leave-one-out has no closed form."""
-    if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
+    if heaviest.entries is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.form.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(standard_deviation(prediction, include_noise=True))
         return Predictions("fitted", labels, training, mean, std, None, observed_mean(training, 0))
@@ -359,7 +359,7 @@ def _training_predictions(
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
-    imputed = _imputed(heaviest, training, lambda: posterior.filled(np.arange(len(training))))
+    imputed = _imputed(heaviest, training, lambda: posterior.imputed(np.arange(len(training))))
     return Predictions("left out", labels, training, mean, std, density, baseline, imputed, left.transforms)
 
 

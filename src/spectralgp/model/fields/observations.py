@@ -287,7 +287,7 @@ class PartialObservations:
             return np.stack([self._through(verb, one) for one in values])
         return complete.unload(verb(complete.load(values)))
 
-    def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
+    def completed(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """Conditional mean of the complete values, and the solution that it follows from."""
         if self.method == "missing":
             image = self._around_others(np.where(self.observed, values, 0.0))
@@ -298,18 +298,18 @@ class PartialObservations:
         return np.where(self._others, image, values), solution
 
     @cached_property
-    def _filled(self) -> tuple[Array, Array]:
-        return self.filled(self.values, self.start, self.tolerance)
+    def _completed(self) -> tuple[Array, Array]:
+        return self.completed(self.values, self.start, self.tolerance)
 
     @property
     def mean(self) -> Array:
         """Conditional mean of the complete values: ``C Q y``, as observed where the weight is one."""
-        return self._filled[0]
+        return self._completed[0]
 
     @property
     def solution(self) -> Array:
         """``Q y``."""
-        return self._filled[1]
+        return self._completed[1]
 
     @property
     def signal_mean(self) -> Array:
@@ -402,7 +402,7 @@ class PartialObservations:
             some = slice(first, min(first + n_at_once, n_draws))
             prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
             seen = prior if self.is_mask else prior + spread * random_state.standard_normal(prior.shape)
-            completed, solutions[some] = self.filled(seen, None if start is None else start[some], tolerance)
+            completed, solutions[some] = self.completed(seen, None if start is None else start[some], tolerance)
             np.subtract(prior, completed, out=draws[some])
         return draws, solutions
 
