@@ -203,7 +203,7 @@ def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
 
 def test_from_csv_to_a_table_with_intervals_a_picture_and_a_report(folder):
     """As a new user types it: a table with holes, in the dialect of a German spreadsheet, and back."""
-    holes = incomes("holes").set_axis(pd.date_range("1960-01-31", periods=50, freq="YE", name="Tag"))
+    holes = incomes("missing").set_axis(pd.date_range("1960-01-31", periods=50, freq="YE", name="Tag"))
     german = {"sep": ";", "decimal": ",", "date_format": "%d.%m.%Y", "encoding": "utf-8-sig"}
     holes.to_csv("löcher.csv", **german)
     table, dates = ["--signals", "löcher.csv"], ["--date-format", "%d.%m.%Y"]
@@ -292,7 +292,7 @@ def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arg
     assert page.count("<svg") == 1
     assert set(re.findall(r'(?:src|href)="(.)', page)) <= {"#", "d"}  # nothing is fetched: parts of it, and data
     assert "metadata" not in page
-    holes, model = incomes("holes"), load("model.sgp")
+    holes, model = incomes("missing"), load("model.sgp")
     if "--map" in arguments:
         _, (graph, observed), ax = drawn[0]
         assert ax.get_title() == "1975"
@@ -487,8 +487,8 @@ def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
     ours, neighbours, imputer = answer["imputations"]
     assert [neighbours["kernel"], imputer["kernel"]] == ["neighbours on the graph", "iterative imputer"]
     assert neighbours["rmse"] < answer["baselines"][0]["rmse"]  # nodes of file and graph have another order
-    assert any("at filling in hidden values" in one for one in answer["words"])
-    graph, data = Graph.from_edges(pd.read_csv("files/edges.csv")), incomes("holes")
+    assert any("in imputing hidden values" in one for one in answer["words"])
+    graph, data = Graph.from_edges(pd.read_csv("files/edges.csv")), incomes("missing")
     signals, days = data[list(graph.names)], data.index.to_numpy(dtype=float)[:, None]
     n_held_out, values = answer["n_held_out"], signals.to_numpy()
     out = hidden_at_once(values, slice(-n_held_out, None))
