@@ -235,15 +235,6 @@ def test_given_hyperparameters_are_not_learnt(counts):
     assert np.std(ratio) < 0.03
 
 
-def test_a_saved_map_is_the_same(learnt, counts, tmp_path):
-    learnt[1].save(tmp_path / "map.sgp")
-    again = spectralgp.load(tmp_path / "map.sgp")
-    values, exposure = counts
-    given = {"observed": values, "exposure": exposure, "return_std": True}
-    for one, other in zip(again.predict(None, **given), learnt[1].predict(None, **given), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_a_large_map_has_a_report(learnt, tmp_path):
     """By predictions at training inputs, where leaving out whole signals takes the covariance of all nodes."""
     assert "<html" in learnt[1].report(tmp_path / "report.html").read_text(encoding="utf-8")

@@ -34,8 +34,12 @@ class Cells(HTMLParser):
         return dict(zip(self.texts[::2], self.texts[1::2], strict=True))
 
 
+def shown_of(thing):
+    return Cells(thing._repr_html_())
+
+
 def test_a_graph_shows_its_numbers_and_its_names_as_text():
-    shown = Cells(PATH._repr_html_())
+    shown = shown_of(PATH)
     assert shown.rows == {
         "nodes": "6",
         "edges": "5",
@@ -44,14 +48,14 @@ def test_a_graph_shows_its_numbers_and_its_names_as_text():
         "coordinates": "none",
     }
     assert "script" not in shown.tags
-    assert Cells(Graph.edgeless(2)._repr_html_()).rows["names"] == "none"
+    assert shown_of(Graph.edgeless(2)).rows["names"] == "none"
 
 
 def test_a_fit_shows_how_it_ended():
     signals = np.random.default_rng(0).standard_normal((8, 6)).cumsum(axis=1)
     model = GraphGPRegressor(PATH, Polynomial(1), residual=None).fit(np.arange(8.0)[:, None], signals)
     (fit,) = model.fits_
-    rows = Cells(fit._repr_html_()).rows
+    rows = shown_of(fit).rows
     assert rows["graph kernel"] == "Polynomial(1)"
     assert rows["converged"] == "yes"
     assert rows["log likelihood"] == f"{fit.log_likelihood:.2f}"

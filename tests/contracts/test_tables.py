@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 
 import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial
-from spectralgp._basics.tables import as_table
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer, pit
 from spectralgp.show.plots import plot_imputed, plot_signal
 
@@ -116,13 +115,6 @@ def quick():
 @pytest.fixture(scope="module")
 def fitted():
     return {kind: model().fit(inputs(kind), make(Y[:, ORDER], SHUFFLED)) for kind, make in MAKERS.items()}
-
-
-def test_numbers_of_every_kind_are_read_as_floats_and_singles_stay_single():
-    for kind, read in {"int64": "float64", "float16": "float64", "float32": "float32", "float64": "float64"}.items():
-        table = as_table(xarray_table(np.arange(10).reshape(2, 5).astype(kind), NAMES), "Y")
-        assert table.values.dtype == read
-        np.testing.assert_array_equal(table.values, np.arange(10.0).reshape(2, 5))
 
 
 @every

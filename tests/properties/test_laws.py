@@ -6,7 +6,6 @@ thousand times.
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -482,26 +481,6 @@ def test_fits_fill_in_new_signals_as_they_predict_them(fit, seed):
     assert np.array_equal(completed[~missing], observed[~missing])
 
 
-@warnings_of_fits
-@pytest.mark.parametrize("name", MODELS)
-def test_pickles_answer_the_same(name):
-    fit = fitted(name, 0)
-    again, observed = pickle.loads(pickle.dumps(fit.model)), hidden(fit.further, 0)
-    for known in (None, observed):
-        one, other = (model.predict(fit.new, return_std=True, observed=known) for model in (again, fit.model))
-        assert np.array_equal(one, other)
-
-
-@warnings_of_fits
-@pytest.mark.parametrize("name", MODELS)
-def test_questions_leave_no_trace_in_a_pickle(name):
-    fit = fitted_to(name, *data_of(name, 0))
-    before = pickle.dumps(fit.model)
-    fit.model.predict(fit.new, return_std=True)
-    fit.model.predict(fit.new, observed=hidden(fit.further, 0))
-    assert pickle.dumps(fit.model) == before
-
-
 UNITS = ["paper", "given", "by node", "holes"]
 
 
@@ -523,19 +502,6 @@ def test_units_of_the_signals_do_not_matter(name, seed, factor, shift):
     found = other.model.log_predictive_density(plain.new, factor * (plain.further + shift))
     moved = density - plain.further.size * np.log(factor)
     assert abs(found - moved) < np.sqrt(OPTIMUM) * max(plain.further.size, abs(density))
-
-
-@few
-@warnings_of_fits
-@given(st.sampled_from(UNITS), few_seeds, st.integers(-26, 26).map(lambda e: 2.0**e))
-def test_binary_units_change_no_digit(name, seed, factor):
-    """A power of two is not rounded, so that everything that is learnt is the same."""
-    plain, (weights, inputs, signals) = fitted(name, seed), data_of(name, seed)
-    other = fitted_to(name, weights, inputs, factor * signals)
-    mean, std = plain.model.predict(plain.new, return_std=True)
-    found = other.model.predict(plain.new, return_std=True)
-    assert relative_error(found[0] / factor, mean) < FORMULA
-    assert relative_error(found[1] / factor, std) < FORMULA
 
 
 @few

@@ -18,7 +18,6 @@ import pygsp
 import pytest
 
 import spectralgp
-from spectralgp import Diffusion, GraphGPRegressor
 from spectralgp.graphs import Graph, as_graph
 
 ROUNDING = 1e-13  # relative
@@ -221,16 +220,6 @@ def test_integer_labels_are_names_too():
     assert as_graph(moved).names == (2, 1, 0)
     np.testing.assert_array_equal(as_graph(moved).positions([0, 1, 2]), [2, 1, 0])
     assert as_graph(frame.to_numpy()).names is None
-
-
-@pytest.mark.parametrize("theirs", [nx.path_graph(5), nx.to_pandas_adjacency(nx.path_graph(5))])
-def test_signals_are_matched_by_integer_labels(theirs):
-    rng = np.random.default_rng(0)
-    X, Y = rng.random((8, 1)), pd.DataFrame(rng.standard_normal((8, 5)) * [1, 2, 4, 8, 16])
-    kernel = Diffusion(strength=2.0, strength_bounds="fixed")
-    expected = GraphGPRegressor(theirs, kernel).fit(X, Y).log_marginal_likelihood_
-    found = GraphGPRegressor(theirs, kernel).fit(X, Y[[4, 2, 0, 1, 3]]).log_marginal_likelihood_
-    assert found == pytest.approx(expected, rel=ROUNDING)
 
 
 def test_unfit_pandas_tables_are_refused():

@@ -150,28 +150,6 @@ def test_the_curvature_is_taken_anew_after_a_step_that_promised_ten_nats(top, n_
     assert objective.n_precisions == n_precisions
 
 
-class Fickle(Counting):
-    """One that rises once whenever its curvature was asked for, and at the start, and falls else."""
-
-    def evaluate(self, x):
-        self.points.append(x.copy())
-        if 1 + self.n_precisions > self.level:
-            self.level += 1
-            return float(self.level), np.ones(1)
-        return -1.0, np.ones(1)
-
-
-def test_an_ascent_begins_afresh_three_times_and_then_gives_up():
-    objective = Fickle([0.0], np.eye(1))
-    _, value, outcome, detail = maximise(objective, np.zeros(1), 100)
-    assert (outcome, detail) == (Outcome.NOT_STATIONARY, "no step leads up")
-    assert (objective.n_precisions, value) == (4, 5.0)
-    # the first curvature is fresh: where its step does not lead up, no other would
-    flat = Fickle([0.0], np.eye(1), level=2)
-    assert maximise(flat, np.zeros(1), 100)[3] == "no step leads up"
-    assert flat.n_precisions == 1
-
-
 def test_a_curvature_that_is_not_known_is_that_of_one_unit_per_observation():
     """Ten observations, and a parabola as steep: the first step leads to its top, in units of two."""
     objective = Counting([0.9, -1.2], np.diag([10.0, 10.0]) / 4)

@@ -29,7 +29,6 @@ from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.expectations import LatentExpectation, MissingValueExpectation
 from spectralgp.learning.missing import objective_of
 from spectralgp.model.fields import ObservationModel, partial_observations
-from spectralgp.model.fields.sites import FINAL, ROUGH, STEP
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
 from spectralgp.model.signals import read_signals
@@ -317,24 +316,3 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
     expectation.settle(Hill(None, slope), before, before, 5.0)
     assert expectation.ahead is None
     assert expectation.left_nats is None
-
-
-def test_sites_are_rough_until_a_step_gains_a_tenth_of_a_nat(monkeypatch):
-    efforts, expectation = [], LatentExpectation(latent_task(Poisson()))
-    expectation.completed(TRUTH)
-    found = expectation.sites
-    monkeypatch.setattr(expectations, "find_sites", lambda *given: efforts.append(given[-1]) or found)
-    for gain in (5.0, 0.11, 0.1, 5.0):
-        expectation.completed(TRUTH)
-        expectation.settle(Hill(np.eye(2), np.ones(2)), np.zeros(2), np.zeros(2), gain)
-    expectation.completed(TRUTH)
-    expectation.log_likelihood(TRUTH)
-    assert efforts == [ROUGH, ROUGH, ROUGH, STEP, STEP, FINAL]
-    learns = LatentExpectation(latent_task(NegativeBinomial()))
-    found = dataclasses.replace(
-        found, observations=dataclasses.replace(found.observations, likelihood=NegativeBinomial(0.3))
-    )
-    learns.completed(TRUTH)
-    assert efforts[-1] == STEP
-    assert learns.finished(TRUTH).likelihood.dispersion == learns.likelihood.dispersion
-    assert (learns.names, learns.gain) == ((), 0.0)
