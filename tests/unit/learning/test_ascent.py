@@ -112,6 +112,20 @@ def test_an_ascent_between_bounds_ends_where_it_is_pressed_against_them():
     assert (inside.active, inside.stationarity) == ((), pytest.approx(2 * 2.5 - 0.3))
 
 
+class Wrong(Parabola):
+    """A parabola whose gradient points downhill."""
+
+    def evaluate(self, x):
+        value, gradient = super().evaluate(x)
+        return value, -gradient
+
+
+@pytest.mark.parametrize("start", [1.0, 1e20], ids=["cut too often", "swallowed by rounding"])
+def test_an_ascent_that_no_step_leads_up_says_so(start):
+    x, _, *ended = maximise(Wrong([3.0, -8.0], CURVED), np.full(2, start), 100)
+    assert (x.tolist(), *ended) == ([start] * 2, Outcome.NOT_STATIONARY, "no step leads up")
+
+
 def test_an_ascent_with_a_tolerance_stops_where_a_step_promises_less():
     objective = Parabola([0.3, 0.0], np.eye(2))
     x, value, outcome, _ = maximise(objective, np.zeros(2), 100, tolerance_nats=0.1)
