@@ -369,7 +369,7 @@ class Cell:
 
 
 def rounded(value: Any) -> Any:
-    """Number, or list of numbers, with as many digits as are kept."""
+    """Number, or list of numbers, rounded to the digits that are kept."""
     return [rounded(one) for one in value] if isinstance(value, list) else round(value, DIGITS)
 
 

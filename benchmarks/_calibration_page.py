@@ -186,14 +186,14 @@ def verdict(rows: Sequence[Row]) -> str:
     near = sum(BAR[0] - 0.9 <= check.mean <= BAR[1] - 0.9 for check in counted)
     words = (
         f"Of {len(checks)} shares of values inside 50%, 80% and 90% intervals in {len(models)} settings, "
-        f"**{within[2]} are within two standard errors of what the intervals say, and {within[3]} within three** (a "
+        f"**{within[2]} are within two standard errors of the stated coverage, and {within[3]} within three** (a "
         f"calibrated model would have about {0.954 * len(checks):.0f} and {0.997 * len(checks):.0f}); {n_narrow} of "
         f"the {len(off)} that are further off are too small, by intervals that are too narrow. Of {len(transforms)} "
         f"means of the PIT {unbiased[2]} and {unbiased[3]} are within two and three standard errors of a half. The "
         f"90% intervals of values hold {BAR[0]} to {BAR[1]} in {n_held} of {len(ninety)} settings{spread}"
     )
     if counted:
-        words += f"; those of counts are as near to what they say in {near} of {len(counted)}"
+        words += f"; those of counts are as near to their stated probability in {near} of {len(counted)}"
     return words + "."
 
 
@@ -255,7 +255,7 @@ def coverage_table(rows: Sequence[Row]) -> str:
 
 
 def counts_table(rows: Sequence[Row]) -> str:
-    """Coverage of counts beside what their intervals say, and mean randomised PIT."""
+    """Coverage of counts beside the probability of their intervals, and mean randomised PIT."""
     first = [*COLUMNS["counts"], "data sets", "values each"]
     levels = [f"{level}%: held, stated (difference)" for level in LEVELS]
     lines = []
@@ -356,7 +356,7 @@ def classes_words() -> str:
         "width, over the nodes of all data sets: the sum over bins of |right answers - confidences added up|, over the "
         "number of nodes. It is above zero by chance. *If calibrated*: its mean and 95% quantile where right answers "
         f"less confidence of whole data sets change sign at random ({N_FLIPS:,} draws, seed {FLIP_SEED}), which keeps "
-        "how nodes of one data set go together; an ECE above that quantile has a star.\n"
+        "correlations of nodes in a data set; an ECE above that quantile has a star.\n"
     )
 
 
@@ -422,19 +422,19 @@ def page(result: Result) -> str:
     lines = [
         "# Calibration\n",
         f"{MARK}\n",
-        "Do intervals hold what they say? Data sets are drawn from each model with known hyperparameters, the model is "
-        "fitted to a part of each, hyperparameters and all, and the values that were hidden from it are compared with "
+        "Coverage of intervals. Data sets are drawn from each model with known hyperparameters, the model is "
+        "fitted to a part of each, including hyperparameters, and hidden values are compared with "
         f"their predictive distributions. {verdict(rows)}\n",
         "Each row of the tables below is a setting. Coverage is the share of hidden values inside the central interval "
         "of their own predictive distribution, noise included. The PIT is the predicted probability of a value below "
         "the observed one; its mean is 0.5 where predictions are neither too low nor too high. Hyperparameters are the "
         "same in all data sets of a setting, and not drawn from the models' priors: where values are few, not even "
-        "exact averages over hyperparameters would hold exactly what they say. Figures are means over "
-        "data sets ± one standard error over data sets, since the values of one data set go together. A star marks "
-        "what is more than two standard errors off, bold what is more than three.\n",
+        "exact averages over hyperparameters would be exactly calibrated. Figures are means over "
+        "data sets ± one standard error over data sets, since the values of one data set are correlated. A star marks "
+        "figures that are more than two standard errors off, bold those more than three.\n",
         "## Where coverage misses\n",
-        "Everything that is more than three standard errors off:\n",
-        *(missed or ["* Nothing."]),
+        "Figures that are more than three standard errors off:\n",
+        *(missed or ["* None."]),
         "",
         *(line for name in SECTIONS for line in section(result, name)),
         *footnotes(result),

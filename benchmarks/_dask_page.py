@@ -1,4 +1,4 @@
-"""The section of docs/performance.md on partitioned graphs: what was measured, and an estimate for a billion nodes."""
+"""The section of docs/performance.md on partitioned graphs: measurements, and an estimate for a billion nodes."""
 
 from __future__ import annotations
 

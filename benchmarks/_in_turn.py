@@ -32,7 +32,7 @@ class _Here:
 
 
 class InTurn(PartitionedOperator):
-    """An operator whose tasks are run as they are asked for."""
+    """An operator that runs its tasks one by one, on request."""
 
     @property
     def client(self) -> Any:

@@ -19,33 +19,33 @@ TOP = """# Counts and classes
 
 <!-- written by benchmarks/bench_observations.py: do not edit -->
 
-How good are models that know how values are observed? Counts: some entries are held out, and scored given all others.
-Classes: a few labels of each class are given, and all other nodes are scored.
+Models with a likelihood for counts and classes, compared with other methods. Counts: some entries are held out, and
+scored given all others. Classes: a few labels of each class are given, and all other nodes are scored.
 """
 
 COUNTS = """## Counts
 
-Log probability of a count that was held out, in nats, and how much more it is than negative binomial regression gives
-the same count, with the standard error over counts. Counts of one place or hour go together, so that these errors are a
-little small. Regressions are statsmodels' GLM with an intercept and covariates, a level per period, or zones and hours;
-the dispersion of the second is that of maximum likelihood. For Gaussian models a count has the probability of its
-interval, `y - 1/2` to `y + 1/2`.
+Log probability of a held-out count, in nats, and its advantage over negative binomial regression, with the standard
+error over counts. Counts of one place or hour are correlated, so these errors are a little small. Regressions are
+statsmodels' GLM with an intercept and covariates, a level per period, or zones and hours; the dispersion of the
+second is that of maximum likelihood. For Gaussian models a count has the probability of its interval,
+`y - 1/2` to `y + 1/2`.
 
-| name | what it is |
+| name | description |
 |---|---|
 | Gaussian, log rates, root rates | `GraphGPRegressor(graph, Polynomial(2))` on `log((y+1/2)/e)`, `sqrt((y+3/8)/e)` |
-| default, log rates, root rates | `GraphGPRegressor(graph)` on the same |
+| default, log rates, root rates | `GraphGPRegressor(graph)` on those values |
 | CAR-like, Poisson | `GraphGPRegressor(graph, RegularizedLaplacian(), likelihood="poisson")` |
 | **Poisson**, **negative binomial** | `GraphGPRegressor(graph, likelihood=...)`, without covariates |
-| **Poisson, covariates** | with those of the regressions |
+| **Poisson, covariates** | with the covariates of the regressions |
 """
 
 CLASSES = """## Classes
 
-| name | what it is |
+| name | description |
 |---|---|
 | label spreading, 0.2 or 0.9 | scikit-learn's, with that `alpha`, on the same graph |
-| harmonic functions | every node without a label is the mean of its neighbours |
+| harmonic functions | each node without a label is the mean of its neighbours |
 | logistic regression, 3 neighbours, GaussianProcessClassifier | scikit-learn's, on features and without the graph |
 | classifier, with features | `GraphGPClassifier(graph).fit(features, labels)` |
 | **classifier** | `GraphGPClassifier(graph).fit(None, labels)` |
@@ -54,17 +54,17 @@ Graphs are `Graph.from_points(features, 10)` of scikit-learn's digits, wine and 
 club. The calibration error is that of ten bins of the confidence, within each split.
 """
 
-CHOSEN = """## What was chosen with scores in sight
+CHOSEN = """## Choices made with knowledge of scores
 
 - The classifier's kernel (diffusion rather than Matern, alone or with it; the normalised Laplacian rather than the
   combinatorial one), its amplitude (10, from 1, 2.7, 7, 10, 20), the range of strengths, the weights by labels left out
   rather than by the bound, and the centre of the temperature's prior: on splits with seeds 1000 to 1011 of digits,
   wine, breast cancer, iris and karate, and on made-up graphs (blocks, moons, blobs of four classes). The splits of
   this page, with seeds 0 to 19, were run once after that.
-- Weights by the bound were underconfident on these splits: it falls with the amplitude where labels left out are told
-  better and better. An earlier prototype lost to label spreading on karate; averaged over strengths the error there is
-  small by either kind of weights, so one strength that was plugged in, or inference that had not settled, was why.
-  Which of the two was not looked at.
+- Weights by the bound were underconfident on these splits: it falls with the amplitude where left-out labels are
+  predicted better. An earlier prototype lost to label spreading on karate; averaged over strengths the error there is
+  small by either kind of weights, so the reason was a single strength, or inference that had not converged.
+  Which of the two was not examined.
 - The shares of features (0, 10% and 50%) on the same splits.
 
 Not run: GPyTorch's variational process, PyMC's BYM2 and R-INLA.
@@ -80,7 +80,7 @@ def page(result: Mapping[str, Any]) -> str:
         parts += [CLASSES, *_classes(result["classes"])]
     if result["absent"]:
         listed = "\n".join(f"- {name}: {why}" for name, why in result["absent"].items())
-        parts.append(f"## Data that were not at hand\n\n{listed}\n")
+        parts.append(f"## Data that were not available\n\n{listed}\n")
     parts += [CHOSEN, "Again: `python benchmarks/bench_observations.py`.\n"]
     return "\n".join(parts)
 
@@ -150,10 +150,19 @@ def _verdict(result: Mapping[str, Any]) -> str:
             f"({_met(distance >= -MOST_BEHIND)}); calibration error {calibration:.3f} "
             f"({_met(calibration < MOST_CALIBRATION)})."
         )
-    lines = ["## In short", "", "### Where a rival wins", "", *(losses or ["Nowhere here."]), "", "### Bars", ""]
+    lines = [
+        "## In short",
+        "",
+        "### Where other methods are better",
+        "",
+        *(losses or ["Nowhere here."]),
+        "",
+        "### Bars",
+        "",
+    ]
     lines += [
-        "Counts: not below negative binomial regression by more than a standard error, and intervals that hold what "
-        "they say. Classes, against label spreading and logistic regression: error not above by more than a standard "
+        "Counts: not below negative binomial regression by more than a standard error, and calibrated intervals. "
+        "Classes, against label spreading and logistic regression: error not above by more than a standard "
         f"error, log probability at most {MOST_BEHIND} below the best, calibration error below {MOST_CALIBRATION}.",
         "",
         *bars,

@@ -87,7 +87,7 @@ class Learnt:
     noise_variance: float
 
     def log_likelihood(self, problem: Problem) -> float | None:
-        """Of what was observed; None where that takes too large a matrix."""
+        """Likelihood of the observed values; None where that takes too large a matrix."""
         observed, vectors = np.isfinite(problem.signals), problem.spectrum[1]
         covariance = RBF(self.length_scale)(problem.inputs)
         if observed.all():
@@ -112,7 +112,7 @@ class Learnt:
 
 @dataclass(eq=False)
 class Clock:
-    """Time since learning began, and what was learnt by then; its own work is not counted."""
+    """Time since learning began, and the state learnt by then; its own work is not counted."""
 
     limit: float  # seconds of the processor, or on a GPU those of the clock
     is_wall: bool = False
@@ -512,7 +512,7 @@ INCOMPLETE: dict[str, Rival] = {
 
 
 class Watch(threading.Thread):
-    """Ends this process when it has taken so many more seconds; the system's own limit would make its clock coarse."""
+    """Ends this process after a number of further seconds; the system's own limit would make its clock coarse."""
 
     def __init__(self, is_wall: bool) -> None:
         super().__init__(daemon=True)

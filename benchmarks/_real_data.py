@@ -63,7 +63,7 @@ class Problem:
 
 
 def training_sizes(n_signals: int) -> list[int]:
-    """The numbers of training signals that a set of so many signals is run with."""
+    """Numbers of training signals for a set, by its number of signals."""
     sizes = [int(np.clip(n_signals // 2, FEWEST, MOST))]
     return [FEW, *sizes] if n_signals >= MANY else sizes
 

@@ -14,26 +14,27 @@ TOP = """# Forecasts
 
 <!-- written by benchmarks/bench_time.py: do not edit -->
 
-How good are forecasts of `GraphGPForecaster` with nothing set? Everything is learnt on the first part of each series,
-once. Then every later row is forecast 1, 6 and 24 steps before it, with what was learnt kept. Each series has one order
-of time, hence one split: differences of 2% should not be believed. Rows have dates where the source has them.
+Forecasts of `GraphGPForecaster` with default settings, compared with other methods. Everything is learnt once, on the
+first part of each series. Then every later row is forecast 1, 6 and 24 steps before it without learning again. Each
+series has one order of time, hence one split: differences of 2% are not significant. Rows have dates where the source
+has them.
 
-| name | what it is |
+| name | description |
 |---|---|
 | persistence | the last row again |
 | seasonal naive | the row one season before |
 | VAR ridge | ridge regression on the last three rows of all nodes and waves of the seasons, horizon by horizon |
-| GP per node | the mean and components of ours, every node by itself: `GraphGPForecaster(None, drift=None)` |
-| AutoETS, AutoARIMA | statsforecast, every node by itself, at some of the origins |
+| GP per node | the mean and components of ours, independent nodes: `GraphGPForecaster(None, drift=None)` |
+| AutoETS, AutoARIMA | statsforecast, one model per node, at some of the origins |
 | **default** | `GraphGPForecaster(graph)` |
 
 The penalty of VAR has the least error in the last fifth of the training rows, whose errors give its covariance, by
-Ledoit and Wolf. AutoETS and AutoARIMA are slow: they stand beside the default at the same few origins.
+Ledoit and Wolf. AutoETS and AutoARIMA are slow: they are compared with the default at a few common origins.
 """
 
-CHOSEN = """## What was chosen with these scores in sight
+CHOSEN = """## Choices made with knowledge of these scores
 
-- That the drift must gain 5% over two blocks together and lose in none, rather than gain 5% in each: looked at again
+- That the drift must gain 5% over two blocks together and lose in none, rather than gain 5% in each: decided again
   when chickenpox at 24 weeks was 25% behind VAR. With the other rule the first line of the bars is missed there (1.25),
   and wind at one day is 1.026 in place of 0.996.
 - That calm later rows never narrow intervals: done when one-day intervals of particulate matter covered 80%.
@@ -50,7 +51,7 @@ def page(result: Mapping[str, Any]) -> str:
     parts += [_section(name, found) for name, found in result["series"].items()]
     if result["absent"]:
         listed = "\n".join(f"- {name}: {why}" for name, why in result["absent"].items())
-        parts.append(f"## Series that were not at hand\n\n{listed}\n")
+        parts.append(f"## Series that were not available\n\n{listed}\n")
     parts.append(CHOSEN)
     parts.append("Again: `python benchmarks/bench_time.py --statsforecast PYTHON`.\n")
     return "\n".join(parts)
@@ -72,7 +73,7 @@ def _verdict(series: Mapping[str, Any]) -> str:
     lines = [
         "## In short",
         "",
-        "Root mean squared error of the default over that of the best of the first four above, and what that was:",
+        "Root mean squared error of the default over that of the best of the first four above, which is named:",
         "",
     ]
     lines += ["| series | 1 step | 6 steps | 24 steps | 90% intervals cover |", "|---|---|---|---|---|"]
@@ -100,10 +101,10 @@ def _verdict(series: Mapping[str, Any]) -> str:
     ]
     lines += [
         "",
-        "Joint log density of a row, all nodes together, in nats per value: how much higher ours is, with its standard "
+        "Joint log density of a row, all nodes together, in nats per value: advantage of ours, with its standard "
         "error over blocks of 24 origins.",
         "",
-        "| series | over VAR with Ledoit-Wolf, 1 / 6 / 24 | over nodes on their own, 1 / 6 / 24 |",
+        "| series | over VAR with Ledoit-Wolf, 1 / 6 / 24 | over independent nodes, 1 / 6 / 24 |",
         "|---|---|---|",
     ]
     for name, found in series.items():
@@ -135,7 +136,7 @@ def _verdict(series: Mapping[str, Any]) -> str:
                     losses.append(
                         f"- {name}, {_steps(horizon)}: {rival} has the smaller error {where}, by {ratio - 1:.1%} of it."
                     )
-    lines += ["", "### Where a rival wins", "", *(losses or ["Nowhere here."]), ""]
+    lines += ["", "### Where other methods are better", "", *(losses or ["Nowhere here."]), ""]
     return "\n".join(lines)
 
 

@@ -59,7 +59,7 @@ def run(
     n_splits: int,
     n_workers: int,
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Each problem with the scores of every rival, as soon as it is finished."""
+    """Each problem with the scores of every method, when it is finished."""
     context = multiprocessing.get_context("spawn")  # a forked process would inherit pools of threads
     with ProcessPoolExecutor(n_workers, context, on_one_thread) as pool:
         waiting = {
@@ -73,7 +73,7 @@ def run(
 def add(
     found: dict[str, Any], name: str, about: dict[str, Any], new: dict[str, Any], order: Sequence[str]
 ) -> dict[str, Any]:
-    """Put new runs of a problem beside those that other rivals have of the same data and splits; all its runs."""
+    """Add new runs of a problem to those of other methods on the same data and splits; return all its runs."""
     old = found.get(name, {})
     runs = (old["runs"] if old.get("facts") == about else {}) | new
     found[name] = {"facts": about, "runs": {rival: runs[rival] for rival in order if rival in runs}}

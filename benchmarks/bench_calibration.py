@@ -84,7 +84,7 @@ def scored(names: Sequence[str], starts: dict[str, int], n_sets: int, n_workers:
 
 
 def run_all(names: Sequence[str], n_sets: int, n_workers: int, kept: Kept, folder: Path) -> None:
-    """Score data sets, and keep what is found every now and then."""
+    """Score data sets, and save results from time to time."""
     digest, cells = digest_of_code(), kept["cells"]
     for name in names:
         if cells.get(name, {}).get("code") != digest:

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_dask.py             all of it, each part in a process of its own; about half an hour
     python benchmarks/bench_dask.py --quick     the same with small graphs, in a minute; nothing is written
-    python benchmarks/bench_dask.py streamed    one part alone, added to what was measured before
+    python benchmarks/bench_dask.py streamed    one part alone, added to earlier measurements
 
 Nodes are random points in the unit square in random order. Both workers have one thread, and the single machine two.
 Needs the extras `dask`, `zarr` and `large`, and 25 GB of disk in the folder for temporary files.

@@ -83,7 +83,7 @@ def advantage(ours: Forecasts, other: Forecasts, horizon: int, n_nodes: int) -> 
 
 
 def by_statsforecast(python: str, series: Series, n_train: int, origins: Array) -> dict[str, Any]:
-    """Scores of AutoETS and AutoARIMA at some of the origins, with those of ours to be put beside them."""
+    """Scores of AutoETS and AutoARIMA at some of the origins, with ours at the same origins."""
     chosen = origins[:: max(1, len(origins) // MOST_CHOSEN)]
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "series.npz", Path(folder) / "forecasts.npz"

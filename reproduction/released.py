@@ -53,7 +53,7 @@ class _Data:
         return covariance, values, vectors, vectors.T @ self.coefficients
 
     def log_likelihood(self, beta: Array, length_: float, noise_: float) -> tuple[float, Array, float, float]:
-        """Log likelihood without its constant, and slopes in the coefficients and what is under a softplus."""
+        """Log likelihood without its constant, and slopes in the coefficients and the arguments of softplus."""
         length, noise = np.logaddexp(0, length_), np.logaddexp(0, noise_)
         covariance, values, vectors, energies = self.modes(length)
         response = self.powers @ beta

@@ -125,7 +125,7 @@ def _averaged(weights: Array, strength: float) -> tuple[Array, Array, Array]:
 
 
 def log_likelihood(x: Array, modes: Modes, squared: Array, signals: Array) -> tuple[float, Array]:
-    """Log likelihood without its constant, and its slope in what is under a softplus."""
+    """Log likelihood without its constant, and its slope in the arguments of softplus."""
     strength, length, variance, noise = softplus(x)
     powers, vectors, bend = modes(strength)
     alike = np.exp(-0.5 * squared / length)
@@ -143,7 +143,7 @@ def log_likelihood(x: Array, modes: Modes, squared: Array, signals: Array) -> tu
 
 
 def log_density(values: Array, modes: Modes, training: tuple[Array, Array], test: tuple[Array, Array]) -> float:
-    """Log density of test signals given training signals, at hyperparameters as they are."""
+    """Log density of test signals given training signals, at given hyperparameters."""
     strength, length, variance, noise = values
     powers, vectors, _ = modes(strength)
 

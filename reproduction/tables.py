@@ -407,7 +407,7 @@ def averaged_table(finished: Finished, keys: Sequence[str]) -> str:
 
 
 def graphs_side_by_side(text: Predictions, released: Predictions) -> str:
-    """Scores on the graph that the text describes, beside those on the released one."""
+    """Scores on the graph that the text describes, and on the released one."""
     header = ["model"]
     for size in text.study.sizes:
         header += [f"{size}: text's graph", "released graph", "paired difference"]

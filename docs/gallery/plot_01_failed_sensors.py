@@ -1,9 +1,8 @@
 """
-Fill in failed sensors
-======================
+Impute values of failed sensors
+===============================
 
-Ten of fifty stations fail for ten days. What they would have measured is filled in from the others, with
-intervals.
+Ten of fifty stations fail for ten days. Their values are imputed from the other stations, with intervals.
 """
 
 # %%
@@ -24,7 +23,7 @@ known[25:35, ::5] = np.nan
 days = np.arange(60.0)[:, None]
 
 # %%
-# NaN is what was not observed. ``impute`` keeps the rest as it is.
+# NaN marks a missing value. ``impute`` keeps observed values.
 
 model = GraphGPRegressor(data.graph, Polynomial(3)).fit(days, known)
 completed, std = model.impute(days, known)
@@ -38,8 +37,8 @@ print(f"{hidden.sum()} values were hidden. Error {error:.2f}, where they vary by
 print(f"{inside:.0%} are inside their 90% intervals")
 
 # %%
-# The error is less than half of what the values vary by. Left a station with its outage; right one of the
-# days, where squares are filled in.
+# The error is less than half of the spread of the values. Left a station with its outage; right one of the
+# days, where squares are imputed.
 
 figure, (over_days, on_map) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plot_imputed(known, completed, std, 10, ax=over_days, positions=data.dates[:60], ylabel="log of PM10")

@@ -2,13 +2,13 @@
 Choose a kernel, and read its filter
 ====================================
 
-A graph kernel says how alike nodes are. On the spectrum of the graph it is a filter: how strong smooth
-patterns are, and rough ones. Which one do the incomes of US states ask for?
+A graph kernel is a covariance between nodes. On the spectrum of the graph it is a filter: the strength of
+smooth and of rough patterns. Which one fits the incomes of US states best?
 """
 
 # %%
 # Yearly changes of income, of each state relative to all, for 30 years. The signals have no inputs, so they
-# are independent draws; each kernel is judged by the log density of each year given the others, in closed
+# are independent draws; each kernel is scored by the log density of each year given the others, in closed
 # form.
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ for name, density in densities.items():
     print(f"{name:22} {density:8.2f} nats per year")
 
 # %%
-# Every kernel that knows the graph is better than the one that does not. Their filters fall: patterns in
+# Every kernel of the graph is better than the one without it. Their filters fall: patterns in
 # which neighbours move together are stronger than those in which they move apart.
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")

@@ -2,8 +2,8 @@
 From one day to the next
 ========================
 
-Where inputs have a value at each node, such as the signal of the day before, they may carry over through a
-filter of their own.
+Where inputs have a value at each node, such as the signal of the day before, the model has a lagged term:
+a filter of these values.
 """
 
 # %%
@@ -37,9 +37,9 @@ ours, unchanged, level = (error(guess, after[79:]) for guess in (mean, before[79
 print(f"{whole.sum()} stations; error {ours:.3f}, {unchanged:.3f} for no change, {level:.3f} for the mean of the past")
 
 # %%
-# Left, three filters: of what inputs explain, of what neighbours share beside it, and of what carries over,
-# which has no units. The last is largest for smooth patterns: what stations have in common lasts longer than
-# what sets neighbours apart. Right, one station.
+# Left, three filters: of the part that inputs explain, of the residual that neighbours share, and of the
+# lagged term, which has no units. The last is largest for smooth patterns: common values of stations last
+# longer than differences of neighbours. Right, one station.
 
 figure, (filters, one) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plot_filter(model, ax=filters, show_std=True, which=("signal", "residual", "carry"))
@@ -49,7 +49,7 @@ plt.show()
 
 # %%
 # It does not always help. Incomes of US states hardly change relative to each other from one year to the
-# next, and no change is the better guess of their levels. The default, which is given no kernel, sees that
+# next, and no change is the better guess of their levels. The default, without a kernel, finds that
 # rows are in time order, tries "no change" too, and weighs its models by forecasts of later years.
 
 graph = load_us_income().graph

@@ -1,13 +1,12 @@
 """
-Do the intervals hold?
-======================
+Are intervals calibrated?
+=========================
 
-A prediction comes with a standard deviation. Whether it can be believed is seen on values that the model did
-not see.
+A prediction comes with a standard deviation. Held-out values show whether it is right.
 """
 
 # %%
-# Particulate matter at 50 stations: a tenth of 60 days is hidden at random, filled in, and looked at.
+# Particulate matter at 50 stations: a tenth of 60 days is hidden at random, imputed, and compared.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +28,7 @@ covered = coverage(measured[hidden], completed[hidden], std[hidden], 0.9)
 print(f"{covered:.1%} of {hidden.sum()} values are inside their 90% intervals")
 
 # %%
-# Where the histogram is flat and the coverage on the diagonal, the intervals hold. Here the histogram is
+# Where the histogram is flat and the coverage on the diagonal, intervals are calibrated. Here the histogram is
 # nearly flat. Errors have heavier tails than a Gaussian: a little more than half of them lie in its middle
 # half, while few are far off.
 

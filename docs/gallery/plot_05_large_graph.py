@@ -2,7 +2,7 @@
 A graph of 20,000 nodes
 =======================
 
-Beyond 5,000 nodes the graph is not decomposed. The same estimator visits it a hundred times or so, and learns
+Beyond 5,000 nodes the graph is not decomposed. The same estimator passes over it about a hundred times, and learns
 from moments, with stated errors.
 """
 

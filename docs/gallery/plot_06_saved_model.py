@@ -33,13 +33,13 @@ same = np.array_equal(model.predict([[2012.0]]), loaded.predict([[2012.0]]))
 print("the same bits:", same)
 
 # %%
-# The report is one HTML file that needs no network. ``summary`` says the main part of it in words.
+# The report is one HTML file that needs no network. ``summary`` has the main part of it in words.
 
 print(loaded.summary())
 
 # %%
-# The loaded model has its graph, its filters and their bands. Drawn is that of what neighbours share beside
-# the trends.
+# The loaded model has its graph, its filters and their bands. The picture shows the filter of the residual
+# that neighbours share.
 
 figure, (filters, on_map) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained", width_ratios=[1, 1.5])
 plot_filter(loaded, ax=filters, show_std=True, which="residual")

@@ -28,8 +28,8 @@ learnt = GraphGPRegressor(
 ).fit(days, signals[:, first])  # fmt: skip
 
 # %%
-# On the graph of all 50 the filters, the kernel of the inputs and the noise stay as they are. Signals known
-# at 35 stations are filled in at the 15 others, which the model has never seen.
+# On the graph of all 50 the filters, the kernel of the inputs and the noise are kept. Signals known
+# at 35 stations are imputed at the 15 others, which the model has never seen.
 
 model = learnt.transfer(data.graph)
 known = np.full(signals.shape, np.nan)

@@ -2,8 +2,8 @@
 Classes from a few labels
 =========================
 
-Papers that cite each other are mostly of one subject. A label on one paper in forty tells the subjects of the
-others, with probabilities that can be believed.
+Papers that cite each other are mostly of one subject. Labels on one paper in forty predict the subjects of the
+others, with calibrated probabilities.
 """
 
 # %%
@@ -39,8 +39,8 @@ sure = probabilities.max(axis=1) > 0.9
 print(f"{right.mean():.0%} of {others.sum()} papers are right, {right[sure].mean():.0%} of {sure.sum()} sure ones")
 
 # %%
-# Probabilities of all papers, a row each, sorted by subject: blocks on the diagonal are what is right. Beside it,
-# the share of right answers by confidence: on the diagonal a probability means what it says.
+# Probabilities of all papers, a row each, sorted by subject: blocks on the diagonal are right answers. Beside it,
+# the share of right answers by confidence: on the diagonal probabilities are calibrated.
 
 confidence = probabilities.max(axis=1)
 edges = np.quantile(confidence, np.linspace(0, 1, 7))

@@ -3,7 +3,7 @@ A rate from small counts
 ========================
 
 Raw rates of small counties are mostly chance: one death in three hundred births is a high rate, and none is a
-low one. A model of counts borrows from neighbours what a county's own count does not say.
+low one. A model of counts adds the information of a county's neighbours.
 """
 
 # %%

@@ -3,7 +3,7 @@ Heavy tails
 ===========
 
 A sensor that sticks, a comma in the wrong place: a few values are off by far more than noise. A Gaussian model
-takes them for what it is to explain; one with the tails of a Student t leaves them alone.
+fits them; one with the tails of a Student t ignores them.
 """
 
 # %%
