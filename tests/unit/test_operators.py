@@ -231,12 +231,6 @@ def test_largest_eigenvalue_is_that_of_the_dense_laplacian(shape, laplacian):
     assert oracle.relative_error(largest_eigenvalue(single)[0], expected) < SINGLE
 
 
-@pytest.mark.parametrize("n_nodes", [4, 6, 16, 48, 64, 118])
-def test_no_even_ring_hides_its_largest_eigenvalue(n_nodes):
-    operator = CpuOperator(*Graph(oracle.ring(n_nodes)).laplacian_parts())
-    assert oracle.relative_error(largest_eigenvalue(operator)[0], 4.0) < LANCZOS
-
-
 def test_the_interval_holds_the_spectrum_and_never_exceeds_the_bound_of_gershgorin():
     operator = cpu("random")
     assert operator.bound == operator.gershgorin

@@ -63,13 +63,6 @@ def test_extrema_bracket_the_filter(seed):
     assert 0 <= values.min() - extremes.min() + EXACT * spread < 1e-6 * spread
 
 
-def test_extrema_of_a_known_filter():
-    """(lambda - 1/4)^2 (lambda - 3/4)^2 is stationary at 1/4, 1/2 and 3/4."""
-    beta = np.convolve(np.convolve([0.25, -1], [0.25, -1]), np.convolve([0.75, -1], [0.75, -1]))
-    kernel = Polynomial.from_coefficients(beta)
-    np.testing.assert_allclose(kernel.extrema(), [0, 0.25, 0.5, 0.75, 1], atol=FORMULA)
-
-
 def test_rescaled_filters_peak_at_one():
     band_pass = Polynomial.from_coefficients([0, 1, 4, 1, -6]).scaled_by(3.0).rescaled()
     assert band_pass.response(np.linspace(0, 1, 10_001)).max() == pytest.approx(1.0, abs=1e-7)

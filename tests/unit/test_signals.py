@@ -335,16 +335,6 @@ def test_a_file_is_not_copied(tmp_path):
     assert read_signals(mapped, "global", "global", keep_source=True).like is mapped
 
 
-def test_signals_travel_in_pickles():
-    signals, operator = (
-        part_of(read_signals(VALUES, "global", "global", keep_source=True), KEPT),
-        operator_of("normalized"),
-    )
-    expected = signals.moments(operator, 9)
-    copy = pickle.loads(pickle.dumps((signals, operator)))
-    np.testing.assert_array_equal(copy[0].moments(copy[1], 9), expected)
-
-
 # Nothing but constants, and too much
 
 
