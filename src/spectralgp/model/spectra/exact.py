@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
@@ -71,42 +71,20 @@ class SpectralSignals(SpectralData):
 
 
 @dataclass(frozen=True, eq=False)
-class FactoredCovariance:
-    """Covariance of signals as a sum of outer products of its factors (n_factors, n_signals, n_nodes)."""
-
-    deviations: Array  # Fourier coefficients
-
-    @cached_property
-    def matrices(self) -> Array | None:
-        """Covariance at each frequency, (n_nodes, n_signals, n_signals); None if the factors are smaller."""
-        n_deviations, n_signals, _ = self.deviations.shape
-        if n_deviations <= n_signals:
-            return None
-        across = np.ascontiguousarray(self.deviations.transpose(2, 1, 0))
-        return across @ across.transpose(0, 2, 1)
-
-    def energies(self, vectors: Array) -> Array:
-        """Expected energies of combinations, one for each column of `vectors`, shape (n_rows, n_nodes)."""
-        if self.matrices is None:
-            return np.sum(np.square(vectors.T @ self.deviations), axis=0)
-        return np.sum((self.matrices @ vectors) * vectors, axis=1).T
-
-    def gram(self, vectors: Array, scales: Array) -> Array:
-        """Expected products of combinations, each scaled at each frequency, shape (n_rows, n_rows)."""
-        if self.matrices is None:
-            scaled = (vectors.T @ self.deviations) * scales
-            return np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
-        rotated = vectors.T @ self.matrices @ vectors
-        return np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
-
-
-@dataclass(frozen=True, eq=False)
 class ExpectedSpectralSignals(SpectralData):
     """Imputed signals, given by their mean and covariance: all squares are expected ones."""
 
     mean: SpectralSignals  # optionally followed by autoregressive inputs, which are known exactly
-    spread: FactoredCovariance
+    factors: Array  # Fourier coefficients of the covariance's factors, shape (n_factors, n_signals, n_nodes)
     vectors: Array  # of the linear combinations in the rows, shape (n_signals, n_rows)
+    covariances: Array | None  # at each frequency, (n_nodes, n_signals, n_signals); None if the factors are smaller
+
+    @classmethod
+    def of(cls, mean: SpectralSignals, factors: Array) -> ExpectedSpectralSignals:
+        """Signals in the rows, whose covariance is the sum of the outer products of its factors."""
+        n_factors, n_signals, _ = factors.shape
+        across = np.ascontiguousarray(factors.transpose(2, 1, 0)) if n_factors > n_signals else None
+        return cls(mean, factors, np.eye(n_signals), None if across is None else across @ across.transpose(0, 2, 1))
 
     @property
     def multiplicities(self) -> Array:
@@ -116,32 +94,42 @@ class ExpectedSpectralSignals(SpectralData):
     def n_observations(self) -> int:
         return self.mean.n_observations
 
+    @property
+    def _rotated_factors(self) -> Array:
+        return self.vectors.T @ self.factors
+
     @cached_property
     def energies(self) -> Array:
-        return self.mean.energies + self.spread.energies(self.vectors)
+        if self.covariances is None:
+            return self.mean.energies + np.sum(np.square(self._rotated_factors), axis=0)
+        return self.mean.energies + np.sum((self.covariances @ self.vectors) * self.vectors, axis=1).T
 
     def rotate(self, vectors: Array) -> ExpectedSpectralSignals:
         n_signals = self.vectors.shape[1]
         own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
-        return ExpectedSpectralSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
+        return replace(self, mean=self.mean.rotate(vectors), vectors=self.vectors @ own)
 
     def gram(self, scales: Array) -> Array:
-        return self.mean.gram(scales) + self.spread.gram(self.vectors, scales)
+        if self.covariances is None:
+            scaled = self._rotated_factors * scales
+            return self.mean.gram(scales) + np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
+        rotated = self.vectors.T @ self.covariances @ self.vectors
+        return self.mean.gram(scales) + np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
 
     def node_gram(self, scales: Array) -> Array:
-        deviations = ((self.vectors.T @ self.spread.deviations) * scales).reshape(-1, scales.shape[1])
-        return self.mean.node_gram(scales) + deviations.T @ deviations
+        scaled = (self._rotated_factors * scales).reshape(-1, scales.shape[1])
+        return self.mean.node_gram(scales) + scaled.T @ scaled
 
     @property
     def carried_energies(self) -> tuple[Array, Array]:
         return self.mean.carried_energies
 
     def without_carried(self, response: Array) -> ExpectedSpectralSignals:
-        return ExpectedSpectralSignals(self.mean.without_carried(response), self.spread, self.vectors)
+        return replace(self, mean=self.mean.without_carried(response))
 
     def quadratics(self, factors: Array) -> Array:
-        rotated = self.vectors.T @ self.spread.deviations
-        return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
+        own = self.mean.quadratics(factors)
+        return own + sum(SpectralSignals(one).quadratics(factors) for one in self._rotated_factors)
 
 
 @dataclass(frozen=True)
@@ -274,7 +262,7 @@ class ExactSpectrum(Spectrum):
         mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
         if signals.deviations is None:
             return mean
-        return ExpectedSpectralSignals(mean, FactoredCovariance(self.load(signals.deviations)), np.eye(len(own)))
+        return ExpectedSpectralSignals.of(mean, self.load(signals.deviations))
 
     def read_block(self, block: Array) -> SpectralSignals:
         return SpectralSignals(block)
