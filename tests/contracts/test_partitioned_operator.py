@@ -97,7 +97,7 @@ def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, 
     MomentPass(operator, operator.load(SIGNALS), gram=True).extend(25)
     sent = [entry["keys"] for worker in workers for entry in worker.transfer_outgoing_log]
     sizes = [size for keys in sent for key, size in keys.items() if key.startswith("message_of")]
-    assert not any(key.startswith(("advance", "placed")) for keys in sent for key in keys)
+    assert not any(key.startswith(("advance", "as_block")) for keys in sent for key in keys)
     n_blocks = 1 + 3 * 2  # before the first three steps of twelve, and between them
     needed = n_blocks * n_rows * N_COLUMNS * 8
     assert needed <= sum(sizes) <= 1.1 * needed  # with the places of the nodes

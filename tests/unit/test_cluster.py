@@ -262,7 +262,7 @@ def test_files_that_are_mapped_are_read_by_those_who_need_them(operator, tmp_pat
     assert [name for name, _ in operator.asked] == ["read_map"] * 4
     np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
     np.testing.assert_array_equal(np.concatenate(operator.load(mapped[1:]).parts), signals[1:].T)
-    assert operator.asked[-1][0] == "placed"
+    assert operator.asked[-1][0] == "as_block"
 
 
 @pytest.mark.parametrize("in_order", [False, True])

@@ -62,8 +62,8 @@ def test_states_and_messages_say_how_large_they_are(keys):
 def test_the_state_of_a_recurrence_has_one_taker():
     blocks, carried = [np.arange(3.0), np.ones(3)], {"columns": np.ones(2)}
     state = local.RecurrenceState(list(blocks), carried, ["found"], local.Message(np.ones(1)))
-    taken = state.taken()
+    taken = state.take_over()
     assert all(one is other for one, other in zip(taken.blocks, blocks, strict=True))
-    assert (taken.carried, taken.found, state.blocks) == (carried, [], [])
+    assert (taken.carried, taken.results, state.blocks) == (carried, [], [])
     with pytest.raises(RuntimeError, match="taken over twice; run the whole pass again"):
-        state.taken()
+        state.take_over()

@@ -227,14 +227,14 @@ class RecurrenceState:
 
     blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
     carried: dict[str, Any] = field(default_factory=dict)  # further arrays of the program
-    found: list[Any] = field(default_factory=list)  # results of the last steps
+    results: list[Any] = field(default_factory=list)  # results of the last steps
     message: Message = Message(np.empty(0))  # values of the blocks that others need
 
     def __sizeof__(self) -> int:
         # Dask uses the bytes of the arrays to decide what to move, and what to write to disk
         return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
 
-    def taken(self) -> RecurrenceState:
+    def take_over(self) -> RecurrenceState:
         """Take the state over, for the one task that changes its blocks."""
         if not self.blocks:
             raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
@@ -266,13 +266,13 @@ def advance(
     local = laplacian(key)
     with few_threads(1):
         if isinstance(state, RecurrenceState):
-            state = state.taken()
+            state = state.take_over()
             local.receive(state.blocks, inbox, n_steps)
             state.blocks[:] = program.resume(state.blocks)
         else:
             state = program.begin(local, state, local.spread(state, inbox, n_hops))
         for number in range(n_steps):
-            state.found.append(program.step(local, scale, state, number, local.ends[n_steps - 1 - number]))
+            state.results.append(program.step(local, scale, state, number, local.ends[n_steps - 1 - number]))
             state.blocks[:2] = state.blocks[1::-1]
         return replace(state, message=local.message(state.blocks, n_hops))
 
@@ -373,12 +373,12 @@ def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) ->
     return Message(message.values[:, rows], rows)
 
 
-def found_by(state: RecurrenceState) -> list[Any]:
+def step_results(state: RecurrenceState) -> list[Any]:
     """Results of the last steps."""
-    return state.found
+    return state.results
 
 
-def total_of(state: RecurrenceState) -> Any:
+def probe_totals(state: RecurrenceState) -> Any:
     """Sums over probes."""
     return state.carried["total"]
 
@@ -388,7 +388,7 @@ def own_values(key: TaskKey, state: RecurrenceState) -> Any:
     return state.blocks[0][: laplacian(key).n_own].copy()
 
 
-def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
+def step_once(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
     """One step of the recurrence from blocks of own values, which are not changed."""
     local = laplacian(key)
     with few_threads(1):
@@ -437,7 +437,7 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
 # ----------------------------------------------------------------------------------- signals in and out of a partition
 
 
-def placed(key: TaskKey, values: NDArray[Any]) -> Any:
+def as_block(key: TaskKey, values: NDArray[Any]) -> Any:
     """Signals of the own nodes, in their order, as a block."""
     return laplacian(key).xp.asarray(np.ascontiguousarray(values.T), dtype=key.dtype)
 
@@ -455,7 +455,7 @@ def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[
     return local.xp.asarray(block)
 
 
-def split(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
+def split_chunk(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
     """Positions and values of a chunk's nodes for each partition; the chunk begins at node `start`."""
     owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
     return _grouped(owners, n_parts, places, np.asarray(chunk).T)
@@ -468,8 +468,8 @@ def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list
     return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
 
 
-def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
-    """Block of a partition from its pieces of all chunks by `split`."""
+def join_pieces(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
+    """Block of a partition from its pieces of all chunks by `split_chunk`."""
     local = laplacian(key)
     block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
     for places, values in pieces:
@@ -477,21 +477,21 @@ def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
     return local.xp.asarray(block)
 
 
-def cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
+def split_block(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
     """Positions and values of own nodes for each chunk of the user's order."""
     nodes = laplacian(key).positions
     chunks = np.searchsorted(stops, nodes, side="right") - 1
     return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
 
 
-def ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
-    """Chunk of signals from its pieces of all partitions by `cut`."""
+def join_chunk(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+    """Chunk of signals from its pieces of all partitions by `split_block`."""
     signals = np.empty(shape, dtype=dtype)
     for places, values in pieces:
         signals[:, places] = values.T
     return signals
 
 
-def turned(part: Any) -> NDArray[Any]:
+def as_signals(part: Any) -> NDArray[Any]:
     """Signals of the own nodes, from a block."""
     return np.ascontiguousarray(on_host(part).T)

@@ -194,7 +194,7 @@ class PartitionedOperator(Operator):
         with warnings.catch_warnings():
             # an array in memory is sent with the tasks, so that they can run again if a worker is lost
             warnings.filterwarnings("ignore", message="Sending large graph")
-            parts = self.each(local.placed, ((key, values[:, self.graph.own_nodes(key.number)]) for key in self.keys))
+            parts = self.each(local.as_block, ((key, values[:, self.graph.own_nodes(key.number)]) for key in self.keys))
         return PartitionedBlock(self, parts, n_signals)
 
     def _load_dask(self, signals: Any) -> Futures:
@@ -202,13 +202,13 @@ class PartitionedOperator(Operator):
         delayed, graph = require("dask", "dask", PURPOSE).delayed, self.graph
         if graph.is_in_partition_order:
             chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
-            place = delayed(local.placed)
+            place = delayed(local.as_block)
             return list(self.client.compute([place(*pair) for pair in zip(self.keys, chunks, strict=True)]))
         chunks, starts = signals.rechunk({0: -1}).to_delayed().ravel(), np.cumsum([0, *signals.chunks[1]])
-        split, described = delayed(local.split), (str(graph.folder), graph.content_hash, len(self.keys))
+        split, described = delayed(local.split_chunk), (str(graph.folder), graph.content_hash, len(self.keys))
         pairs = zip(chunks, starts.tolist(), strict=False)
         pieces = self._pieces(self.client.compute([split(*pair, *described) for pair in pairs]), len(self.keys))
-        return self.each(local.put_together, ((key, [own[key.number] for own in pieces]) for key in self.keys))
+        return self.each(local.join_pieces, ((key, [own[key.number] for own in pieces]) for key in self.keys))
 
     def _pieces(self, wholes: Futures, n_pieces: int) -> list[Futures]:
         """Pieces of each result, requested while it is in memory: from disk it would be read for each piece."""
@@ -219,13 +219,13 @@ class PartitionedOperator(Operator):
         dask, arrays = (require(name, "dask", PURPOSE) for name in ("dask", "dask.array"))
         graph, dtype, n_signals = self.graph, self.dtype, block.n_columns
         if graph.is_in_partition_order:
-            widths, turned = graph.sizes, dask.delayed(local.turned)
+            widths, turned = graph.sizes, dask.delayed(local.as_signals)
             chunks = [turned(part) for part in block.parts]
         else:
             n_chunks = min(len(self.keys), 1 + n_signals * graph.n_nodes * dtype.itemsize // BYTES_PER_CHUNK)
             stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
-            pieces = self._pieces(self.mapped(local.cut, 0, self.keys, block, stops).parts, n_chunks)
-            widths, ordered = np.diff(stops).tolist(), dask.delayed(local.ordered)
+            pieces = self._pieces(self.mapped(local.split_block, 0, self.keys, block, stops).parts, n_chunks)
+            widths, ordered = np.diff(stops).tolist(), dask.delayed(local.join_chunk)
             chunks = [
                 ordered([own[number] for own in pieces], (n_signals, width), dtype.str)
                 for number, width in enumerate(widths)
@@ -253,7 +253,7 @@ class PartitionedOperator(Operator):
 
     def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
         rows = zip(self.keys, current.parts, previous.parts, self.exchange(current.parts, 1), strict=True)
-        parts = self.each(local.stepped, ((*row, 4 / self.bound) for row in rows))
+        parts = self.each(local.step_once, ((*row, 4 / self.bound) for row in rows))
         return PartitionedBlock(self, parts, current.n_columns)
 
     def recurrence(self, columns: PartitionedBlock, gram: bool) -> Iterator[tuple[Array, Array]]:
@@ -287,7 +287,7 @@ class PartitionedOperator(Operator):
         for start, stop in pairwise([*starts, shares.shape[1]]):
             several = shares[:, start:stop]
             recurrence.advance(several.shape[1] - (start == 0), local.ProbeRecurrence(several, is_first=start == 0))
-        parts = self.each(local.total_of, zip(recurrence.states))
+        parts = self.each(local.probe_totals, zip(recurrence.states))
         self.settle(parts)
         return PartitionedBlock(self, parts, len(shares))
 
@@ -345,7 +345,7 @@ class _Pass:
 
     def sums(self) -> list[Any]:
         """Results of the last steps, summed in the order of the partitions."""
-        found = self.operator.gather(self.operator.each(local.found_by, zip(self.states)))
+        found = self.operator.gather(self.operator.each(local.step_results, zip(self.states)))
         return [tuple(np.sum(parts, axis=0) for parts in zip(*step, strict=True)) for step in zip(*found, strict=True)]
 
 
