@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
 from spectralgp import Graph, decompose
-from spectralgp._basics.progress import telling
+from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.partitioned import PartitionedGraph, building, sources
 from spectralgp.graphs.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
@@ -649,7 +649,7 @@ def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, source):
     @contextmanager
     def bar(title, n_steps, show):
         totals.append((title, n_steps, show))
-        with telling(steps.append):
+        with reporting_to(steps.append):
             yield
 
     monkeypatch.setattr(building, "progress_bar", bar)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp._basics.progress import telling
+from spectralgp._basics.progress import reporting_to
 from spectralgp.model.fields import EffectPrior, ObservationModel, Sites, find_sites, sites
 from spectralgp.model.fields import curvatures as tables
 from spectralgp.model.fields.covariances import white_noise
@@ -249,7 +249,7 @@ def test_rounds_end_where_nothing_changes_or_a_step_of_learning_does(name):
     covariance, observations, _ = problem(LIKELIHOODS[name], 5, 8, 0)
     found, numbers = None, []
     for effort in (sites.ROUGH, sites.STEP, sites.FINAL, sites.FINAL):
-        with telling(rounds := Rounds()):
+        with reporting_to(rounds := Rounds()):
             found = find_sites(covariance, observations, found if len(numbers) == 3 else None, effort)
         numbers.append(rounds.number)
     assert 4 <= numbers[0] <= numbers[1] <= 8
@@ -264,7 +264,7 @@ def test_a_rough_step_from_a_start_takes_two_rounds():
     covariance, observations, _ = problem(likelihood, 5, 8, 0)
     further = replace(observations, beside=np.full((5, 8), 2.0))
     start = find_sites(covariance, further)
-    with telling(rounds := Rounds()):
+    with reporting_to(rounds := Rounds()):
         find_sites(covariance, observations, start, sites.ROUGH)
     assert rounds.number == 2
 

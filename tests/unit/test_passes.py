@@ -9,7 +9,7 @@ import pytest
 from numpy.polynomial import chebyshev as series
 
 import oracle
-from spectralgp._basics.progress import telling
+from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import Graph
 from spectralgp.graphs.operators import (
     CpuOperator,
@@ -107,7 +107,7 @@ def test_extending_goes_on_where_it_ended():
     operator = operator_of()
     whole, parts = (MomentPass(operator, operator.load(SIGNALS), gram=True) for _ in range(2))
     heard = Mentions()
-    with telling(heard):
+    with reporting_to(heard):
         whole.extend(41)
     assert heard.texts == [f"moment {n} of 41" for n in range(5, 42, 2)]  # the first product comes with the pass
     for n_moments in (5, 5, 3, 20, 41):
@@ -163,7 +163,7 @@ def test_filtering_is_the_dense_sum_of_polynomials(n_terms, options):
     coefficients = np.random.default_rng(4).standard_normal((n_terms, N_COLUMNS, 2))
     columns = operator.load(SIGNALS)
     heard = Mentions()
-    with telling(heard):
+    with reporting_to(heard):
         actual = operator.unload(operator.filtered(columns, coefficients))
     expected = sum(
         oracle.chebyshev_matrix(dense(operator), k) @ SIGNALS.T @ matrix for k, matrix in enumerate(coefficients)

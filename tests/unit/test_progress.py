@@ -14,7 +14,7 @@ import pytest
 
 import spectralgp
 from spectralgp import Graph, Identity, Task, read_signals
-from spectralgp._basics.progress import announce, progress_bar, telling
+from spectralgp._basics.progress import announce, progress_bar, reporting_to
 from spectralgp.learning import Candidate, Folds, Stacking
 
 pty = pytest.importorskip("pty")
@@ -171,7 +171,7 @@ def test_what_folds_mention_is_heard(n_jobs):
         def mention(self, text):
             heard.append("mentioned")
 
-    with telling(Listener()):
+    with reporting_to(Listener()):
         folds.score([Candidate(task, Identity())])
     after = heard[heard.index("fold 1 of 3") :]
     assert after.count("mentioned") > 0

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
-class _Limit:
+class _ThreadLimit:
     """Number of threads of Python inside `few_threads`, and the user's settings of the linear algebra libraries.
 
     The limit applies to the process: the first thread inside sets it, and the last one restores the user's.
@@ -29,7 +29,7 @@ class _Limit:
         self.users: dict[Any, int] = {}
 
 
-_limit = _Limit()
+_limit = _ThreadLimit()
 # in a forked process no thread is left to release the lock
 os.register_at_fork(after_in_child=lambda: setattr(_limit, "lock", threading.Lock()))
 

@@ -43,18 +43,18 @@ def _ignore(text: str) -> None:
     pass
 
 
-def telling(progress: Progress | None) -> AbstractContextManager[None]:
+def reporting_to(progress: Progress | None) -> AbstractContextManager[None]:
     """Report the steps of all work inside to `progress`; None keeps the present listener."""
-    return nullcontext() if progress is None else _heard_by(progress)
+    return nullcontext() if progress is None else _listening(progress)
 
 
 def quietly() -> AbstractContextManager[None]:
     """Report no steps inside, only activities: they are part of a larger step."""
-    return _heard_by(_listener.get()[0], counts=False)
+    return _listening(_listener.get()[0], counts=False)
 
 
 @contextmanager
-def _heard_by(progress: Progress | None, counts: bool = True) -> Iterator[None]:
+def _listening(progress: Progress | None, counts: bool = True) -> Iterator[None]:
     token = _listener.set((progress, counts))
     try:
         yield
@@ -76,10 +76,10 @@ class ReportedFunction:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle the function without the context, which belongs to its process."""
-        return _alone, (self._function,)
+        return _unwrapped, (self._function,)
 
 
-def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
@@ -94,7 +94,7 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
     in_notebook = ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
     # a Windows program without a console has no error stream
     if not show or not (in_notebook or (sys.stderr is not None and sys.stderr.isatty())):
-        with _heard_by(None):  # steps of this work are not those of an outer listener
+        with _listening(None):  # steps of this work are not those of an outer listener
             yield None
         return
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
         total=n_steps, desc=title, file=sys.stderr, bar_format=shown, miniters=0, ncols=columns, nrows=rows
     ) as drawn:
         bar = _Bar(title, drawn)
-        with telling(bar):
+        with reporting_to(bar):
             yield bar
 
 

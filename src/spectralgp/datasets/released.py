@@ -291,10 +291,10 @@ def _download(url: str, path: Path) -> None:
     """Download an address to a file, with a progress bar."""
     pooch = require("pooch", "data", "to download the paper's data")
     with progress_bar(f"download of {url.rpartition('/')[2]}", N_PROGRESS_STEPS, show=True):
-        pooch.HTTPDownloader(progressbar=_Steps(), chunk_size=CHUNK_BYTES)(url, str(path), None)
+        pooch.HTTPDownloader(progressbar=_DownloadProgress(), chunk_size=CHUNK_BYTES)(url, str(path), None)
 
 
-class _Steps:
+class _DownloadProgress:
     """Progress bar for pooch: bytes reported in hundredths of `total`, which pooch sets; zero if unknown."""
 
     def __init__(self) -> None:

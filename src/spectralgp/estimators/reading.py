@@ -56,7 +56,7 @@ from spectralgp.model.kernels import (
     without_amplitude,
 )
 from spectralgp.model.kernels.forms import InputForm
-from spectralgp.model.signals import Center, Units, can_place, read_in, read_signals
+from spectralgp.model.signals import Center, Units, can_complete, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -636,7 +636,7 @@ def chosen_center(training: TrainingData, threshold: float) -> Center:
     largest = np.max(np.abs(values), where=seen, initial=0.0)
     if not 0 < largest < np.inf or np.count_nonzero(often) < 2:
         return "global"
-    if not seen.any(axis=0).all() and can_place(training.graph):
+    if not seen.any(axis=0).all() and can_complete(training.graph):
         return "node"
     values, seen = values[:, often] / largest, seen[:, often]
     means, variances = np.mean(values, axis=0, where=seen), np.var(values, axis=0, ddof=1, where=seen)

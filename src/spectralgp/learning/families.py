@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from spectralgp._basics.checks import as_option
-from spectralgp._basics.progress import Progress, telling
+from spectralgp._basics.progress import Progress, reporting_to
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
@@ -46,7 +46,7 @@ def learn(task: Task, graph_kernel: GraphKernel, *, solver: SolverLike = None, p
         raise TypeError(f"task must be a Task; got {type(task).__name__}. Make one with Task.of(...).")
     if not isinstance(graph_kernel, GraphKernel):
         raise TypeError(f"graph_kernel must be a graph kernel such as Polynomial(3); got {graph_kernel!r}.")
-    with telling(progress):
+    with reporting_to(progress):
         return learn_all([task], [graph_kernel], as_solver(solver))[0]
 
 

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
-from spectralgp._basics.progress import telling
+from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import Graph
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.learning.candidates import (
@@ -105,7 +105,7 @@ def test_held_out_densities_are_those_done_by_hand(name, n_draws):
 
 def test_every_fold_reports_its_progress():
     steps = []
-    with telling(steps.append):
+    with reporting_to(steps.append):
         Folds((N_SIGNALS, 7), Stacking(n_folds=4), np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
     assert steps == [f"fold {number} of 4" for number in range(1, 5)]
 

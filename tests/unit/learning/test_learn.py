@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cases import GRAPHS
-from spectralgp._basics.progress import telling
+from spectralgp._basics.progress import reporting_to
 from spectralgp.learning import Sqp, Task, learn, learn_all
 from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial, with_residual
 from tolerances import OPTIMUM
@@ -35,7 +35,7 @@ def learn_on(task, kernels, solver=None, warm_starts=None):
 @pytest.mark.parametrize("name", LISTS)
 def test_every_stage_is_told(name):
     steps = []
-    with telling(steps.append):
+    with reporting_to(steps.append):
         fits = learn_on(TASK, LISTS[name])
     # those that kernels share are told once, and what is refined at the end of a kernel's path with them
     stages = {stage.name for fit in fits for stage in fit.stages}
@@ -73,7 +73,7 @@ def test_a_fit_from_a_warm_start_is_the_cold_one_for_less(name):
 def test_every_kernel_with_a_warm_start_is_told():
     steps, kernels = [], LISTS["mixed"]
     warm_starts = learn_on(TASK, kernels)
-    with telling(steps.append):
+    with reporting_to(steps.append):
         learn_on(OTHER, kernels, warm_starts=warm_starts)
     assert sorted(steps) == sorted(kernel.label for kernel in kernels)
 

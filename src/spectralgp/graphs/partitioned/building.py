@@ -86,7 +86,7 @@ class BuildDirectory:
         """Largest possible number of rings of halos."""
         return MAX_AUTO_HOPS if self.n_hops == "auto" else self.n_hops
 
-    def keep(
+    def store(
         self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
     ) -> None:
         """Write the arrays of a step, unless they exist; those in `home` are synchronised to disk first."""
@@ -105,7 +105,7 @@ class BuildDirectory:
                     os.fsync(file.fileno())
         os.replace(beside, target)
 
-    def keep_each(
+    def store_each(
         self,
         step: str,
         make: Callable[[int], dict[str, NDArray[Any]]],
@@ -115,10 +115,10 @@ class BuildDirectory:
         """Write the arrays of a step for each partition, or `n_times`, in turn."""
         n_times = self.n_partitions if n_times is None else n_times
         for number in range(n_times):
-            self.keep(step, number, partial(make, number), home)
+            self.store(step, number, partial(make, number), home)
             step_done(f"{step} {number + 1} of {n_times}")
 
-    def kept(self, step: str, number: int, array: str) -> NDArray[Any]:
+    def stored(self, step: str, number: int, array: str) -> NDArray[Any]:
         """One of the arrays of a step, memory-mapped."""
         return read_array(self.scratch / numbered(step, number) / f"{array}.npy")
 
@@ -129,7 +129,7 @@ class BuildDirectory:
                 write(beside)
             os.replace(self.scratch / name, self.folder / name)
 
-    def keep_partitioning(self, make: Callable[[], Partitioning]) -> None:
+    def store_partitioning(self, make: Callable[[], Partitioning]) -> None:
         """Write the partitioning."""
 
         def arrays() -> dict[str, NDArray[Any]]:
@@ -138,22 +138,22 @@ class BuildDirectory:
             rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
             return {"order": np.asarray(order, rank.dtype), "rank": rank, "starts": starts}
 
-        self.keep("partitioning", 0, arrays)
+        self.store("partitioning", 0, arrays)
 
     @cached_property
     def order(self) -> NDArray[Any]:
         """Nodes by rank."""
-        return self.kept("partitioning", 0, "order")
+        return self.stored("partitioning", 0, "order")
 
     @cached_property
     def rank(self) -> NDArray[Any]:
         """Ranks of the nodes."""
-        return self.kept("partitioning", 0, "rank")
+        return self.stored("partitioning", 0, "rank")
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Ranks at which partitions begin, and the number of nodes."""
-        return np.array(self.kept("partitioning", 0, "starts"))
+        return np.array(self.stored("partitioning", 0, "starts"))
 
     def own(self, number: int) -> slice:
         """Ranks of a partition's own nodes."""
@@ -171,7 +171,7 @@ class BuildDirectory:
 
     def rows(self, number: int) -> csr_array:
         """Rows of the weights of a partition's own nodes, over the nodes by rank, memory-mapped."""
-        indptr, columns, weights = (self.kept("rows", number, name) for name in ("indptr", "columns", "weights"))
+        indptr, columns, weights = (self.stored("rows", number, name) for name in ("indptr", "columns", "weights"))
         return csr_array((weights, columns, indptr), shape=(len(indptr) - 1, self.n_nodes))
 
 
@@ -275,7 +275,7 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
     lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
-    if not _take(lock, own):
+    if not _create_lock(lock, own):
         holder = _holder(lock)
         if _is_dead(holder, own):
             guard = lock.with_name(LOCK_GUARD)
@@ -284,7 +284,7 @@ def _locked(folder: Path) -> Iterator[None]:
                 if _holder(lock) == holder:
                     lock.unlink()
                 guard.rmdir()
-        if not _take(lock, own):
+        if not _create_lock(lock, own):
             holder = _holder(lock)
             builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
             raise ValueError(
@@ -298,7 +298,7 @@ def _locked(folder: Path) -> Iterator[None]:
             lock.unlink()
 
 
-def _take(lock: Path, own: dict[str, Any]) -> bool:
+def _create_lock(lock: Path, own: dict[str, Any]) -> bool:
     """Create a lock with its holder; return whether it could be created."""
     try:
         with lock.open("x", encoding="utf-8") as file:
@@ -339,7 +339,7 @@ def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
 # ------------------------------------------------------------------------------------------------- rows of the weights
 
 
-def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
+def _own_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
     own = build.own(number)
     with np.errstate(over="ignore"):
         degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, like `Graph.degrees`
@@ -376,7 +376,7 @@ def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) ->
     return levels
 
 
-def _n_rings(build: BuildDirectory) -> int:
+def _number_of_rings(build: BuildDirectory) -> int:
     """Number of rings of the halos: the given one, or the largest whose halos stay small."""
     n_halo = 0
     for hop in range(1, build.deepest + 1):
@@ -390,11 +390,11 @@ def _n_rings(build: BuildDirectory) -> int:
 
 def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
     """Ranks of the nodes at `hop` hops from a partition, sorted."""
-    build.keep(f"ring-{hop}", number, lambda: {"ranks": _grown(build, number, hop)})
-    return build.kept(f"ring-{hop}", number, "ranks")
+    build.store(f"ring-{hop}", number, lambda: {"ranks": _next_ring(build, number, hop)})
+    return build.stored(f"ring-{hop}", number, "ranks")
 
 
-def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
+def _next_ring(build: BuildDirectory, number: int, hop: int) -> Integers:
     """Neighbours of the last ring, or of the partition, outside the partition and the last two rings."""
     own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
     rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
@@ -408,7 +408,7 @@ def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
     return [build.rows(owner)[places] for owner, places in build.by_owner(ranks)]
 
 
-def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
+def _partition_arrays(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
     own = build.own(number)
     n_own = own.stop - own.start
     rings = [np.array(_ring(build, number, hop)) for hop in range(1, n_hops + 1)]
@@ -421,12 +421,12 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
     indptr = rows.indptr.astype(small_integers(rows.nnz))
     matrix = csr_array((rows.data, indices.astype(np.int32), indptr), shape=(sum(sizes[:-1]), sum(sizes)))
     matrix.sort_indices()
-    boundary_ends = np.array(build.kept("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
+    boundary_ends = np.array(build.stored("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
 
     def of_halo(name: str) -> list[NDArray[Any]]:
         """Values at halo nodes, from the rows of their owners."""
         owned = chain.from_iterable(map(build.by_owner, rings))
-        return [build.kept("rows", owner, name)[places] for owner, places in owned]
+        return [build.stored("rows", owner, name)[places] for owner, places in owned]
 
     return {
         "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
@@ -434,8 +434,8 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
         "indptr": np.asarray(matrix.indptr, indptr.dtype),
         "indices": np.asarray(matrix.indices, np.int32),
         "weights": matrix.data,
-        "degrees": np.concatenate([build.kept("rows", number, "degrees"), *of_halo("degrees")]),
-        "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
+        "degrees": np.concatenate([build.stored("rows", number, "degrees"), *of_halo("degrees")]),
+        "boundary": np.array(build.stored("rows", number, "boundary")[: boundary_ends[-1]]),
         "boundary_ends": boundary_ends,
         "halo_owner": build.owners(halo),
         "halo_place": np.concatenate([np.empty(0, dtype=np.int32), *of_halo("places")]),
@@ -444,9 +444,9 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
 
 def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array | None) -> None:
     """Write partitions from their own rows, in canonical form over the user's nodes, then the head; clean up."""
-    build.keep_each("rows", lambda number: _made_rows(build, number, rows(number)))
-    n_hops, numbers = _n_rings(build), range(build.n_partitions)
-    build.keep_each(PART, lambda number: _made_part(build, number, n_hops), home=build.folder)
+    build.store_each("rows", lambda number: _own_rows(build, number, rows(number)))
+    n_hops, numbers = _number_of_rings(build), range(build.n_partitions)
+    build.store_each(PART, lambda number: _partition_arrays(build, number, n_hops), home=build.folder)
     has_names, has_coordinates = build.names is not None, coordinates is not None
     if has_names:
         build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
@@ -459,7 +459,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     build.publish(OWNERS, lambda path: np.save(path, owners))
     build.publish(PLACES, lambda path: np.save(path, places))
     names = file_names(build.n_partitions, has_names, has_coordinates)
-    n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
+    n_entries, n_cut = np.sum([build.stored("rows", number, "counts") for number in numbers], axis=0).tolist()
     n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
     head = FolderHeader(
         n_nodes=build.n_nodes,

@@ -53,7 +53,7 @@ def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> N
     given = ["graph", weights.data, weights.indices, weights.indptr, coordinates]
     with building(request, given, graph.n_nodes, graph.names, chosen) as build:
         cut = partial(cut_nodes, chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
-        build.keep_partitioning(cut)
+        build.store_partitioning(cut)
         finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
 
 
@@ -88,8 +88,8 @@ def build_from_edges(
     given = ["edges", edges.fingerprint, coordinates]
     with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=edges.n_blocks) as build:
         whole = partial(_whole_weights, edges, build.n_nodes)
-        build.keep_partitioning(lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, whole))
-        build.keep_each("edges", lambda number: _shuffled(build, edges.read(number)), edges.n_blocks)
+        build.store_partitioning(lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, whole))
+        build.store_each("edges", lambda number: _shuffled(build, edges.read(number)), edges.n_blocks)
         finish(build, lambda number: _rows_from_edges(build, number, edges.n_blocks, nodes.name), coordinates)
 
 
@@ -107,10 +107,10 @@ def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) ->
     starts, ends, values = edges
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
     columns = np.asarray(np.concatenate([ends, starts]), ranks.dtype)
-    return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
+    return sorted_by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
 
 
-def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def sorted_by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Entries sorted by the owner of a node: positions there, further arrays, and ends of the owners' entries."""
     owners = build.owners(ranks)
     # sixteen bits are sorted in linear time
@@ -120,9 +120,9 @@ def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[A
     return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
 
 
-def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
-    """Slice of an owner's entries among those of a step that were sorted by `by_owner`."""
-    ends = build.kept(step, number, "ends")
+def owned_entries(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
+    """Slice of an owner's entries among those of a step that were sorted by `sorted_by_owner`."""
+    ends = build.stored(step, number, "ends")
     return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
 
 
@@ -132,8 +132,8 @@ def _rows_from_edges(build: BuildDirectory, number: int, n_blocks: int, name: No
     found: list[tuple[NDArray[Any], ...]]
     found = [(np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))]
     for block in range(n_blocks):
-        mine = entries_of(build, number, "edges", block)
-        found.append(tuple(build.kept("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
+        mine = owned_entries(build, number, "edges", block)
+        found.append(tuple(build.stored("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
     rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     rows, columns, values = unique_edges(rows, columns, values, lambda row: name(int(nodes[row])), name)
     matrix = csr_array((values, (rows, columns)), shape=(len(nodes), build.n_nodes))
@@ -160,16 +160,18 @@ def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, 
         names = as_names(names, n_nodes)
     given = ["points", blocks.fingerprint, joining, metric]
     with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
-        joiner = Joiner(build, kind, joined)
+        joiner = PointJoiner(build, kind, joined)
         coordinates = _coordinates(build, blocks)
         along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
-        build.keep_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
-        build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
-        build.keep_each("neighbours", joiner.found)
+        build.store_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
+        build.store_each("points", lambda number: joiner.points_and_boxes(coordinates[build.order[build.own(number)]]))
+        build.store_each("neighbours", joiner.neighbours)
         bandwidth = joiner.bandwidth()
         # each weight is computed once, for the rows of both ends
-        squared = partial(build.kept, "neighbours", array="squared")
-        build.keep_each("weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)})
+        squared = partial(build.stored, "neighbours", array="squared")
+        build.store_each(
+            "weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)}
+        )
         finish(build, joiner.rows, coordinates)
 
 
@@ -215,21 +217,21 @@ def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Joiner:
+class PointJoiner:
     """Join of points that are stored by partition, in the order of the curve, with boxes around its segments."""
 
     build: BuildDirectory
     kind: type[Plane] | type[Sphere]
     joining: PointJoin
 
-    def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
+    def points_and_boxes(self, points: Array) -> dict[str, NDArray[Any]]:
         """Points of a partition, and boxes around each segment of the curve."""
         starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
         embedded = self.kind(points).embedded()
         low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
         return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}
 
-    def found(self, number: int) -> dict[str, NDArray[Any]]:
+    def neighbours(self, number: int) -> dict[str, NDArray[Any]]:
         """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
         find = self._nearest if self.joining.radius is None else self._within
         starts, ends = find(number)
@@ -237,10 +239,10 @@ class Joiner:
         if self.joining.radius is not None:
             near = np.sqrt(squared) <= self.joining.radius
             starts, ends, squared = starts[near], ends[near], squared[near]
-        return by_owner(self.build, ends, {"starts": starts.astype(np.int32), "squared": squared})
+        return sorted_by_owner(self.build, ends, {"starts": starts.astype(np.int32), "squared": squared})
 
     def _points_of(self, number: int) -> Array:
-        return np.array(self.build.kept("points", number, "points"))
+        return np.array(self.build.stored("points", number, "points"))
 
     def _nearest(self, number: int) -> tuple[Integers, Integers]:
         """Own positions and ranks of the nearest others of every own point in turn."""
@@ -279,12 +281,12 @@ class Joiner:
         self, number: int, embedded: Array, reaches: Array, both_ways: bool
     ) -> Iterator[tuple[Integers, Integers, Array]]:
         """Yield, per partition within reach: own points near it, and ranks and coordinates of its points near them."""
-        starts, low, high = (self.build.kept("points", number, name) for name in ("starts", "low", "high"))
+        starts, low, high = (self.build.stored("points", number, name) for name in ("starts", "low", "high"))
         for other in range(0 if both_ways else number + 1, self.build.n_partitions):
             if other == number:
                 continue
             farthest = np.maximum.reduceat(reaches, starts[:-1]) * SLACK
-            bottoms, tops = (np.array(self.build.kept("points", other, name)) for name in ("low", "high"))
+            bottoms, tops = (np.array(self.build.stored("points", other, name)) for name in ("low", "high"))
             near = _gaps(low[:, None], high[:, None], bottoms, tops) <= farthest[:, None]
             asks = np.zeros(len(embedded), dtype=bool)
             for segment in np.flatnonzero(near.any(axis=1)).tolist():
@@ -295,10 +297,10 @@ class Joiner:
             asking = np.flatnonzero(asks)
             if not asking.size:
                 continue
-            begins = self.build.kept("points", other, "starts")
+            begins = self.build.stored("points", other, "starts")
             boxes = np.flatnonzero(near.any(axis=0)).tolist()
             places = np.concatenate([np.arange(begins[box], begins[box + 1]) for box in boxes])
-            points = self.kind(self.build.kept("points", other, "points")[places]).embedded()
+            points = self.kind(self.build.stored("points", other, "points")[places]).embedded()
             yield asking, places + self.build.own(other).start, points
 
     def _squared(self, number: int, starts: Integers, ends: Integers) -> Array:
@@ -307,7 +309,7 @@ class Joiner:
         inside = (ends >= own.start) & (ends < own.stop)
         foreign, where = np.unique(ends[~inside], return_inverse=True)
         owned = self.build.by_owner(foreign)
-        theirs = (self.build.kept("points", other, "points")[places] for other, places in owned)
+        theirs = (self.build.stored("points", other, "points")[places] for other, places in owned)
         positions = ends - own.start
         positions[~inside] = n_own + where
         return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
@@ -316,23 +318,23 @@ class Joiner:
         """Bandwidth of Gaussian weights: the given one, or the mean of all squared distances."""
         if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
             return self.joining.bandwidth
-        found = [self.build.kept("neighbours", number, "squared") for number in range(self.build.n_partitions)]
+        found = [self.build.stored("neighbours", number, "squared") for number in range(self.build.n_partitions)]
         return usual_bandwidth(found) if sum(map(len, found)) else None
 
     def rows(self, number: int) -> Any:
         """Rows of a partition's own nodes, columns being nodes in the user's order."""
         own = self.build.own(number)
         shape = (own.stop - own.start, self.build.n_nodes)
-        starts, rows, ends = (self.build.kept("neighbours", number, name) for name in ("starts", "rows", "ends"))
+        starts, rows, ends = (self.build.stored("neighbours", number, name) for name in ("starts", "rows", "ends"))
         owned = np.repeat(self.build.starts[:-1], np.diff(ends, prepend=0))
-        weights = self.build.kept("weights", number, "weights")
+        weights = self.build.stored("weights", number, "weights")
         directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
         others = []
         for other in range(self.build.n_partitions):
-            entries = entries_of(self.build, number, "neighbours", other)
-            theirs, mine = (self.build.kept("neighbours", other, name)[entries] for name in ("starts", "rows"))
+            entries = owned_entries(self.build, number, "neighbours", other)
+            theirs, mine = (self.build.stored("neighbours", other, name)[entries] for name in ("starts", "rows"))
             nodes = self.build.order[theirs + self.build.starts[other]]
-            others.append((mine, nodes, self.build.kept("weights", other, "weights")[entries]))
+            others.append((mine, nodes, self.build.stored("weights", other, "weights")[entries]))
         mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
         other_way = csr_array((values, (mine, nodes)), shape=shape)
         if self.joining.radius is not None:

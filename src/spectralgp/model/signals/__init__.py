@@ -1,7 +1,7 @@
 """Signals on the nodes of a graph, complete or with missing values."""
 
 from spectralgp.model.signals.core import Center, Scale, Signals, Units
-from spectralgp.model.signals.levels import can_place
+from spectralgp.model.signals.levels import can_complete
 from spectralgp.model.signals.reading import (
     CompleteState,
     IncompleteState,

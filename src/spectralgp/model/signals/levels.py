@@ -130,7 +130,7 @@ class NodeField:
         return means, np.maximum(own - given + (1 - 2 * across @ sums) / sums.sum(), 0.0)
 
 
-def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[Array, Array]:
+def complete_by_graph(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[Array, Array]:
     """Complete one number per node: known ones are kept, others predicted, with their variances.
 
     Parameters
@@ -162,7 +162,7 @@ def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[
     return means, variances
 
 
-def can_place(graph: GraphBase | None) -> TypeGuard[Graph]:
+def can_complete(graph: GraphBase | None) -> TypeGuard[Graph]:
     """Whether levels and scales of nodes without observations are predicted from the others on a graph."""
     return isinstance(graph, Graph) and graph.n_nodes <= MOST_PLACED
 

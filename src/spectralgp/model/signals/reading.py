@@ -17,7 +17,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.saved import UNSAVED, NotNegative, StoredAs, axes, gt
 from spectralgp.graphs import GraphBase
 from spectralgp.model.signals.core import LARGEST, Center, Reader, Scale, Signals, SignalStore, Units
-from spectralgp.model.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
+from spectralgp.model.signals.levels import TYPICAL_WORTH, can_complete, complete_by_graph, relative_scales
 
 BLOCK = 2**22  # values read at a time
 LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers
@@ -173,7 +173,7 @@ def _read_incomplete(values: Array, largest: float, how: SignalView, precision: 
     means = np.where(known, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
     squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
     common, relative, offset_variance = float(np.sum(squares) / np.sum(counts)), None, None
-    graph = how.graph if can_place(how.graph) and not np.all(counts) else None
+    graph = how.graph if can_complete(how.graph) and not np.all(counts) else None
     scales = np.ones(counts.size)
     if common > ROUNDING**2 and (scale == "node" or graph is not None):
         scales = relative_scales(squares / np.maximum(counts, 1), counts)
@@ -181,10 +181,10 @@ def _read_incomplete(values: Array, largest: float, how: SignalView, precision: 
     if graph is not None:
         if center == "node":
             errors = common * scales**2 / np.maximum(counts, 1)
-            found, variances = at_unseen(graph, means / largest, errors, known)
+            found, variances = complete_by_graph(graph, means / largest, errors, known)
             means, offset_variance = np.where(known, means, found * largest), variances * largest**2
         if relative is not None:
-            logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
+            logs, _ = complete_by_graph(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), known)
             relative = np.where(known, relative, np.exp(logs))
     offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
     about = mean if center is None and relative is None else offset  # like complete signals

@@ -414,7 +414,7 @@ def release_passes(graph: GraphBase) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Loaded:
+class _LazyCombinations:
     """Linear combinations of signals as a block that is read at each use, and not kept."""
 
     signals: Signals
@@ -496,7 +496,7 @@ class Quadrature(Spectrum):
         together = signals.followed_by(training)
         if together is None:
             columns = signals.columns(self.operator)
-            return self.read_block(columns - self.filtered(_Loaded(training, vectors), filters))
+            return self.read_block(columns - self.filtered(_LazyCombinations(training, vectors), filters))
         own = np.broadcast_to(np.eye(signals.shape[0]), (self.n_moments, signals.shape[0], signals.shape[0]))
         return self._mixed(self.read(together), np.concatenate([own, -self._rows(filters, vectors)], axis=2))
 
@@ -508,9 +508,9 @@ class Quadrature(Spectrum):
         """Energies of linear combinations of signals, given at each frequency: quadratic forms."""
         return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
 
-    def block(self, signals: Signals, vectors: Array) -> _Loaded:
+    def block(self, signals: Signals, vectors: Array) -> _LazyCombinations:
         """Linear combinations of signals, one per column of `vectors`, as a block to be filtered."""
-        return _Loaded(signals, vectors)
+        return _LazyCombinations(signals, vectors)
 
     def load(self, signals: Any) -> Any:
         return self.operator.load(signals)
@@ -550,7 +550,7 @@ class Quadrature(Spectrum):
         return combine_columns(self._columns(block), matrix.T)
 
     def _columns(self, block: Any) -> Any:
-        return block.columns(self.operator) if isinstance(block, _Loaded) else block
+        return block.columns(self.operator) if isinstance(block, _LazyCombinations) else block
 
     def _series(self, functions: Any, tolerance: float = SERIES_TOLERANCE) -> Array:
         """Chebyshev coefficients of functions of the eigenvalues, along their last axis, up to the tolerance."""
