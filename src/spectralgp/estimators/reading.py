@@ -410,16 +410,16 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
 
 def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
     """Return the kernels to learn or, if they are left open, the models to choose from."""
-    setting, stacking, further = setting_of(estimator, training, solver), training.stacking, tuple[Setting, ...]()
+    setting, stacking = setting_of(estimator, training, solver), training.stacking
+    further: tuple[Setting, ...]
     is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
-    choices = Choices(setting, training.graph_kernels, stacking, is_open)
-    if not choices.is_choice:
-        return choices
+    if not (is_open and setting.has_folds):
+        return Choices(setting, training.graph_kernels, stacking, is_open)
     if training.order is not None:
         further = settings_of_changes(estimator, training, training.order, solver)
     else:  # logarithms predict at most twice the largest value: not for series that grow
         further = on_logarithms(estimator, training, setting, solver)
-    return replace(choices, order=training.order, further=further)
+    return Choices(setting, training.graph_kernels, stacking, is_open, training.order, further)
 
 
 def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Choices:

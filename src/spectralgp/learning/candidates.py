@@ -23,7 +23,6 @@ from spectralgp.model.fields import (
 )
 from spectralgp.model.kernels import (
     GraphKernel,
-    KernelTerm,
     Polynomial,
     SpectralKernel,
     StandardisedKernel,
@@ -33,7 +32,6 @@ from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2
-BOTH_TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes of a signal per independent error: errors at neighbours are alike
 SAME_SCALE = 0.3  # standard deviation of the logarithms of squared scales, below which signals have one scale
@@ -107,7 +105,7 @@ class Setting:
 
     task: Task  # its noise variance in the units that the signals came in
     signals: dict[Scale, Signals]  # by the way their nodes are scaled, the first choice first
-    is_kernel_open: bool = False  # whether the input kernel is the default one, whose terms are to be chosen
+    is_kernel_open: bool = False  # whether the input kernel is the default one
     columns: Indices | None = None  # of the inputs that may carry over
     residual: SpectralKernel | str | None = None  # filter of what neighbours share and inputs do not explain
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
@@ -115,6 +113,11 @@ class Setting:
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
     title: str = ""  # with which names of its models begin
     _tasks: dict[object, Task] = field(default_factory=dict)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether nodes have neighbours."""
+        return self.task.graph.n_edges > 0
 
     @property
     def has_folds(self) -> bool:
@@ -125,16 +128,16 @@ class Setting:
         """The kernel with the residual that goes with it."""
         residual = self.residual
         if isinstance(residual, str):
-            if self.task.graph.n_edges == 0:  # all frequencies are the same: what neighbours share is noise
+            if not self.has_edges:  # all frequencies are the same: what neighbours share is noise
                 return kernel
             constraint: Literal["interval", "eigenvalues"]
             constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
             residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
         return kernel if residual is None else with_residual(kernel, residual)
 
-    def part(self, terms: tuple[KernelTerm, ...], scale: Scale, carries: bool) -> Task:
-        """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
-        key = (terms, scale, carries)
+    def task_with(self, scale: Scale, carries: bool) -> Task:
+        """The task with nodes scaled in some way, with or without carry-over."""
+        key = (scale, carries)
         if key not in self._tasks:
             base, signals = self.task, self.signals[scale]
             unit, noise = signals.units.spread**2, base.noise_variance
@@ -142,7 +145,7 @@ class Setting:
                 noise = (noise[0] / unit, noise[1] / unit)
             elif noise is not None:
                 noise = noise / unit
-            kernel = StandardisedKernel.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
+            kernel = StandardisedKernel.of(base.inputs) if self.is_kernel_open else base.input_kernel
             carried = CarryColumns.of(self.columns, base.inputs) if carries and self.columns is not None else None
             own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
             self._tasks[key] = own
@@ -156,7 +159,6 @@ class Variant:
     setting: Setting
     kernel: GraphKernel
     scale: Scale  # of the nodes
-    terms: tuple[KernelTerm, ...] = BOTH_TERMS  # of the input kernel
     carries: bool = False  # whether inputs carry over
     is_tuned: bool = False  # whether means have the amplitude of the least squared error
 
@@ -164,9 +166,9 @@ class Variant:
     def candidate(self) -> Candidate:
         """The model to learn."""
         setting, kernel = self.setting, self.setting.with_residual(self.kernel)
-        task = setting.part(self.terms, self.scale, self.carries)
-        words = {setting.title: bool(setting.title), kernel.label: True, " + ".join(self.terms): setting.is_kernel_open}
-        words |= {"node scales": self.scale == "node", "carry-over": self.carries, "shrunk": setting.shrunk}
+        task = setting.task_with(self.scale, self.carries)
+        words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
+        words |= {"carry-over": self.carries, "shrunk": setting.shrunk}
         if setting.transformation is not None:
             words[setting.transformation.described] = True
         return Candidate(

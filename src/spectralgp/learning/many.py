@@ -27,7 +27,7 @@ HELD_OUT = 200  # signals by which that is compared with those that were learnt 
 
 # How long a fit takes, in eigendecompositions of matrices of so many rows; a sample of one says what that takes here
 SAMPLE_ROWS = 512
-COMPARED_ROWS, COMPARED_STEPS = 320, 400  # evaluations on folds, of all models that the default compares
+COMPARED_ROWS, COMPARED_STEPS = 320, 250  # evaluations on folds, of all models that the default compares
 LEARNING_STEPS = 20  # evaluations on all signals that are learnt from, per model
 EVALUATION = 2.0  # of the likelihood, with its gradient and curvature
 PASS = 0.4  # products of a matrix of signals by signals with the signals, over the cube that they stand for

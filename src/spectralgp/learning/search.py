@@ -15,7 +15,6 @@ from spectralgp._basics.progress import quietly
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
 from spectralgp.learning.candidates import (
-    BOTH_TERMS,
     Candidate,
     Setting,
     Variant,
@@ -28,7 +27,7 @@ from spectralgp.learning.folds import FoldScores, Stacking
 from spectralgp.learning.objective import Task
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps, weights_by_error
-from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, KernelTerm, Polynomial
+from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial
 from spectralgp.model.signals import Scale
 from spectralgp.model.spectra import release_passes
 
@@ -52,10 +51,11 @@ class Choices:
 
     @property
     def is_choice(self) -> bool:
-        """Whether the library chooses by held-out scores, for which it takes signals that vary and several variants."""
+        """Whether the library chooses by held-out scores: if signals vary and there is more than one variant."""
         setting = self.setting
-        has_variants = setting.task.graph.n_edges > 0 or setting.is_kernel_open or len(setting.signals) > 1
-        return self.is_open and setting.has_folds and has_variants
+        return (
+            self.is_open and setting.has_folds and (setting.has_edges or len(setting.signals) > 1 or bool(self.further))
+        )
 
     @property
     def n_draws(self) -> int:
@@ -82,8 +82,7 @@ class Choices:
         """The models to learn where nothing is chosen, and a rough fit of the first if there is one."""
         setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
         if self.is_open:  # one kernel of few parameters; nothing is known of the scales of nodes
-            is_edgeless = kernels[0].needs_no_graph or setting.has_folds
-            return [Variant(setting, Identity() if is_edgeless else Diffusion(), last)], None
+            return [Variant(setting, Diffusion() if setting.has_edges else Identity(), last)], None
         if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
@@ -157,6 +156,8 @@ class Comparison:
 
     def score(self, variants: Sequence[Variant]) -> Array:
         """Compare further variants, and return their scores."""
+        if not variants:
+            return np.empty(0)
         own, starts = [self._candidate(one) for one in variants], [self._start(one) for one in variants]
         found = self.validation.score(own, self.solver, starts)
         self.variants += variants
@@ -181,9 +182,8 @@ class Comparison:
 
     def _start(self, variant: Variant) -> Fit | None:
         """Fit of a variant with the same parameters, which differs in scales or carry-over alone, if there is one."""
-        if not self.stages or not variant.setting.task.graph.n_edges:
-            return None
-        pairs = zip(self.variants, self.held_out.fits, strict=True)
+        fits = [fit for stage in self.stages for fit in stage.fits]
+        pairs = zip(self.variants, fits, strict=True)
         return next((fit for one, fit in pairs if replace(variant, scale=one.scale, carries=one.carries) == one), None)
 
     def tune_means(self) -> None:
@@ -265,69 +265,44 @@ def of_use(weights: Array, most: int | None) -> Array:
 def search(comparison: Comparison, choices: Choices) -> None:
     """Compare the variants of the default.
 
-    1. Filters on two Laplacians, on three where some node was never observed, with a smooth and a linear term in the
-       inputs.
-    2. The better of those with a higher degree, and without scales of the nodes.
-    3. The best of all with one term only; without a graph; and with what inputs carry over.
-    4. The linear term alone with what inputs carry over.
-    5. The best of all on logarithms, or, of rows in the order of time, on changes; these are compared with none.
-    6. Those of use with means of the least squared error, where signals differ in scale.
+    1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
+    2. The best of these with a higher degree, and with another scale of the nodes.
+    3. The best of these without a graph, and with a lagged term.
+    4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
+    5. Members with tuned means, if signals differ in scale.
 
-    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph. Where signals have
-    holes, which make every model take long, the linear term is the only one that is tried alone.
+    A large graph has one Laplacian, both degrees at once, and no model without it.
     """
-    if choices.setting.task.graph.n_edges:
-        _search_on_graph(comparison, choices.setting)
-    else:
-        _search_without_graph(comparison, choices.setting)
+    setting, (scale, *others) = choices.setting, choices.setting.signals
+    kernels, is_small = first_kernels(setting), not setting.task.spectrum.needs_passes
+    highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
+    best = comparison.best
+    changes: list[dict[str, Any]] = [{"scale": other} for other in others]
+    if setting.has_edges and is_small:
+        changes.insert(0, {"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
+    for change, score in zip(changes, comparison.score([replace(best, **one) for one in changes]), strict=True):
+        if score > highest:
+            best = replace(best, **change)
+    if setting.has_edges:
+        independent = [replace(best, kernel=Identity())] if is_small else []
+        comparison.score(independent + ([] if setting.columns is None else [replace(best, carries=True)]))
     best = comparison.best
     if choices.order is not None:
-        unrelated, changes = choices.further
-        own = replace(best, setting=unrelated, terms=BOTH_TERMS, carries=False)
-        comparison.score([own, replace(best, setting=changes)])
-    for logarithms in () if choices.order is not None else choices.further:
-        both = [False] if logarithms.columns is None else [False, True]
-        comparison.score([replace(best, setting=logarithms, carries=carries) for carries in both])
+        unrelated, related = choices.further
+        comparison.score([replace(best, setting=unrelated, carries=False), replace(best, setting=related)])
+    else:
+        for logarithms in choices.further:
+            lagged = [False] if logarithms.columns is None else [False, True]
+            comparison.score([replace(best, setting=logarithms, carries=carries) for carries in lagged])
     comparison.tune_means()
 
 
-def _search_on_graph(comparison: Comparison, setting: Setting) -> None:
-    """Compare Laplacians, degrees, scales, terms of the inputs and carry-over."""
-    is_large, (scale, *others) = setting.task.spectrum.needs_passes, setting.signals
-    kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
-    if not is_large:
-        # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
-        laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
-        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
-    first = comparison.score([Variant(setting, kernel, scale) for kernel in kernels])
-    best = comparison.best
-    if not is_large:
-        higher = replace(best, kernel=replace(best.kernel, degree=HIGHER_DEGREE))
-        scores = comparison.score([higher, *(replace(best, scale=other) for other in others)])
-        if others and np.max(scores[1:]) > np.max(first):
-            scale = others[int(np.argmax(scores[1:]))]
-        best = replace(higher if scores[0] > np.max(first) else best, scale=scale)
-    alone = BOTH_TERMS[1:] if setting.task.signals.has_missing else BOTH_TERMS
-    further = [replace(best, terms=(term,)) for term in alone] if setting.is_kernel_open else []
-    if not is_large:
-        # a kernel of the user's own has no choice of terms
-        sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("linear",)) if setting.is_kernel_open else (BOTH_TERMS,)
-        further += [replace(best, kernel=Identity(), terms=terms) for terms in sets[-len(alone) :]]
-    if setting.columns is not None:
-        further.append(replace(best, carries=True))
-    if further:
-        comparison.score(further)
-    if setting.columns is not None and setting.is_kernel_open:
-        comparison.score([replace(best, terms=("linear",), carries=True)])
-
-
-def _search_without_graph(comparison: Comparison, setting: Setting) -> None:
-    """One output per node: nothing but terms and scales to choose."""
-    scale, *others = setting.signals
-    if not setting.is_kernel_open:
-        comparison.score([Variant(setting, Identity(), scale) for scale in setting.signals])
-        return
-    sets: Sequence[tuple[KernelTerm, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
-    comparison.score([Variant(setting, Identity(), scale, terms) for terms in sets])
-    if others:
-        comparison.score([replace(comparison.best, scale=other) for other in others])
+def first_kernels(setting: Setting) -> list[GraphKernel]:
+    """Kernels of the first comparison."""
+    if not setting.has_edges:
+        return [Identity()]
+    if setting.task.spectrum.needs_passes:
+        return [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
+    # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
+    laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
+    return [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]

@@ -306,7 +306,7 @@ def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_wher
 def test_names_say_what_a_candidate_is_made_of():
     plain = setting_of()
     assert candidate_of(plain, Polynomial(1)).described == (
-        "Polynomial(1) | Polynomial(2), smooth + linear, node scales (combinatorial Laplacian)"
+        "Polynomial(1) | Polynomial(2), node scales (combinatorial Laplacian)"
     )
     logarithms = Logarithms.of(np.exp(SIGNALS), WIDE, None)
     other = replace(setting_of(is_open=False, columns=BY_NODE, residual=None), shrunk=True, transformation=logarithms)

@@ -15,7 +15,7 @@ from spectralgp.learning.search import Choices, Comparison, of_use, search
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps
 from spectralgp.model.fields import Logarithms
-from spectralgp.model.kernels import Identity, Polynomial
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Chebyshev, Exact
 
@@ -25,10 +25,10 @@ SIGNALS = np.random.default_rng(1).standard_normal((9, 7)).cumsum(axis=1)
 INPUTS = np.random.default_rng(2).standard_normal((9, 9))  # a column for each node after two others
 
 
-def setting_of(graph=GRAPH, scales=BOTH, is_open=True, columns=None, spectrum=Exact(), values=SIGNALS):
+def setting_of(graph=GRAPH, scales=BOTH, columns=None, spectrum=Exact(), values=SIGNALS):
     signals = {scale: read_signals(values, "global", scale) for scale in scales}
-    task = Task.of(graph, None, INPUTS, signals[scales[0]], spectrum=spectrum)
-    return Setting(task, signals, is_open, columns, "auto")
+    task = Task.of(graph, None, INPUTS[: len(values)], signals[scales[0]], spectrum=spectrum)
+    return Setting(task, signals, True, columns, "auto")
 
 
 class Scripted:
@@ -62,7 +62,7 @@ def stages_of(setting, *scores, **choices):
     def words(variant):
         kernel = variant.kernel
         laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
-        return f"{kernel.label}{laplacian}, {'+'.join(variant.terms)}, {variant.scale}{', carry' * variant.carries}"
+        return f"{kernel.label}{laplacian}, {variant.scale}{', carry' * variant.carries}"
 
     named = dict(zip(comparison.candidates, map(words, comparison.variants), strict=True))
     starts = iter(comparison.validation.starts)
@@ -71,28 +71,18 @@ def stages_of(setting, *scores, **choices):
     return [[one if start is None else f"{one} < {named[start]}" for one, start in stage] for stage in with_starts]
 
 
-def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
+def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph():
     setting = setting_of()
-    first = [f"Polynomial(2) {one}, smooth+linear, node" for one in ("combinatorial", "normalized")]
+    first = [f"Polynomial(2) {one}, node" for one in ("combinatorial", "normalized")]
     assert stages_of(setting, [-5, -4], [-3, -9]) == [
         first,
-        [
-            "Polynomial(4) normalized, smooth+linear, node",
-            f"Polynomial(2) normalized, smooth+linear, global < {first[1]}",
-        ],
-        [
-            "Polynomial(4) normalized, smooth, node",
-            "Polynomial(4) normalized, linear, node",
-            "Identity, smooth+linear, node",
-            "Identity, linear, node",
-        ],
+        ["Polynomial(4) normalized, node", f"Polynomial(2) normalized, global < {first[1]}"],
+        ["Identity, node"],
     ]
-    # neither a degree nor scales that score less than the first do are kept
-    kept = stages_of(setting, [-5, -4], [-4.1, -4.1])[2]
-    assert kept[:2] == [f"Polynomial(2) normalized, {term}, node" for term in ("smooth", "linear")]
-    rescaled = stages_of(setting, [-4, -5], [-6, -3])[2]
-    assert rescaled[0] == "Polynomial(2) combinatorial, smooth, global"
-    assert rescaled[3] == "Identity, linear, global"
+    one_scale = setting_of(scales=("global",), values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
+    first, *rest = stages_of(one_scale)
+    assert len(first) == 3  # a node of few edges, which was never observed, is tied by another Laplacian
+    assert rest == [["Polynomial(4) combinatorial, global"], ["Identity, global"]]
 
 
 @pytest.mark.parametrize(
@@ -101,69 +91,60 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_terms():
 )
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
-    *_, third = stages_of(setting_of(), [0, 1], scores)
-    assert third[0].startswith(f"Polynomial({degree}) normalized")
-    assert all(one.endswith(scale) for one in third)
-
-
-def test_what_inputs_carry_over_is_tried_last():
-    best = "Polynomial(2) combinatorial, smooth+linear, node"
-    *_, third, fourth = stages_of(setting_of(columns=BY_NODE), [-4, -5], [-6, -6])
-    assert third[4:] == [f"Polynomial(2) combinatorial, smooth+linear, node, carry < {best}"]
-    linear = "Polynomial(2) combinatorial, linear, node"
-    assert fourth == [f"{linear}, carry < {linear}"]
-
-
-def test_a_given_kernel_of_the_inputs_has_no_terms_to_try():
-    stages = stages_of(setting_of(is_open=False, columns=BY_NODE), [-4, -5], [-6, -6])
-    assert [len(stage) for stage in stages] == [2, 2, 2]
-    assert stages[2][0] == "Identity, smooth+linear, node"
-    assert ", carry <" in stages[2][1]
-
-
-def test_of_signals_with_missing_values_the_linear_term_is_tried_alone():
-    values = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.1, np.nan, SIGNALS)
-    *_, third, fourth = stages_of(setting_of(columns=BY_NODE, values=values), [-4, -5], [-6, -6])
-    linear = "Polynomial(2) combinatorial, linear, node"
-    assert third[:2] == [linear, "Identity, linear, node"]
-    assert fourth == [f"{linear}, carry < {linear}"]
-    unseen = np.where(np.arange(7) == 3, np.nan, SIGNALS)
-    setting = setting_of(values=unseen, scales=("global",))
-    assert len(stages_of(setting)[0]) == 3  # a node of few edges is tied by another Laplacian
+    setting = setting_of(columns=BY_NODE)
+    *_, (independent, lagged) = stages_of(setting, [0, 1], scores)
+    assert independent == f"Identity, {scale}"
+    start = f"Polynomial({degree}) normalized, node"  # the first of these parameters
+    assert lagged == f"Polynomial({degree}) normalized, {scale}, carry < {start}"
 
 
 def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
-    assert stages_of(setting_of(spectrum=Chebyshev(), scales=("global",)), [-5, -4]) == [
-        [f"Polynomial({degree}) combinatorial, smooth+linear, global" for degree in (2, 4)],
-        [f"Polynomial(4) combinatorial, {term}, global" for term in ("smooth", "linear")],
-    ]
+    setting = setting_of(spectrum=Chebyshev(), scales=("global",))
+    both = [f"Polynomial({degree}) combinatorial, global" for degree in (2, 4)]
+    assert stages_of(setting, [-5, -4]) == [both]
+    lagged = stages_of(replace(setting, columns=BY_NODE), [-5, -4])
+    assert lagged == [both, [f"{both[1]}, carry < {both[1]}"]]
 
 
-def test_without_a_graph_terms_are_tried_and_then_scales():
-    assert stages_of(setting_of(EDGELESS), [-5, -3, -4]) == [
-        [f"Identity, {terms}, node" for terms in ("smooth+linear", "smooth", "linear")],
-        ["Identity, smooth, global"],
-    ]
-    assert len(stages_of(setting_of(EDGELESS, scales=("global",)))) == 1
-    assert stages_of(setting_of(EDGELESS, is_open=False)) == [
-        ["Identity, smooth+linear, node", "Identity, smooth+linear, global"]
-    ]
+def test_without_a_graph_scales_are_tried():
+    assert stages_of(setting_of(EDGELESS)) == [["Identity, node"], ["Identity, global < Identity, node"]]
+    assert stages_of(setting_of(EDGELESS, scales=("global",))) == [["Identity, global"]]
 
 
 @pytest.mark.parametrize("columns", [None, BY_NODE])
 def test_the_best_is_tried_on_logarithms_too(columns):
     setting, logarithms = setting_of(), setting_of(columns=columns)
-    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-8, -2, -7, -9], further=(logarithms,))
-    own = "Polynomial(2) combinatorial, linear, global"
-    assert last == [own] if columns is None else [own, f"{own}, carry"]
+    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-2], further=(logarithms,))
+    assert last == ["Identity, global"] if columns is None else ["Identity, global", "Identity, global, carry"]
 
 
-def test_changes_are_told_as_the_best_tells_and_not_at_all():
+def test_changes_have_the_inputs_of_the_best_and_none():
     setting, no_change, changes = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
-    scores = [-5, -4], [-6], [-8, -8, -8, -8, 7]
-    *_, last = stages_of(setting, *scores, order=TimeOrder(1.0, 8, 8), further=(no_change, changes))
-    own = "Polynomial(2) normalized, smooth+linear, global"
+    order = TimeOrder(1.0, 8, 8)
+    *_, last = stages_of(setting, [-5, -4], [-6], [-8, 7], order=order, further=(no_change, changes))
+    own = "Polynomial(2) normalized, global"
     assert last == [own, f"{own}, carry"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "scales", "values", "is_choice"),
+    [
+        (GRAPH, ("global",), SIGNALS, True),
+        (EDGELESS, ("global",), SIGNALS, False),
+        (EDGELESS, BOTH, SIGNALS, True),
+        (GRAPH, BOTH, SIGNALS[:1], False),
+        (GRAPH, BOTH, np.ones((3, 7)), False),
+    ],
+)
+def test_the_library_chooses_where_signals_vary_and_there_is_a_choice(graph, scales, values, is_choice):
+    setting = setting_of(graph, scales, values=values)
+    choices = Choices(setting, (Polynomial(1),), Stacking(), is_open=True)
+    assert choices.is_choice is is_choice
+    assert not replace(choices, is_open=False).is_choice
+    if not is_choice:  # one kernel, on the scale that signals need not tell
+        (variant,), start = choices.asked_for(Sqp())
+        assert start is None
+        assert variant == Variant(setting, Identity() if graph is EDGELESS else Diffusion(), scales[-1])
 
 
 # --------------------------------------------------------------------------------------------------------- weights

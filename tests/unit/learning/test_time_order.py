@@ -138,12 +138,15 @@ def test_a_random_walk_is_forecast_as_well_as_by_no_change(seed):
     assert error < 1.02 * root_mean_square_error(after, before)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_walk_that_outgrows_what_was_seen_is_not_held_down(seed):
-    growing = np.exp(0.08 * walk(160, seed))
-    model = GraphGPRegressor(RING).fit(growing[:60], growing[1:61])
-    error = root_mean_square_error(growing[61:], model.predict(growing[60:-1]))
-    assert error < 1.1 * root_mean_square_error(growing[61:], growing[60:-1])
+def test_walks_that_outgrow_the_training_signals_are_not_held_down():
+    ratios = []
+    for seed in range(3):
+        growing = np.exp(0.08 * walk(160, seed))
+        model = GraphGPRegressor(RING).fit(growing[:60], growing[1:61])
+        error = root_mean_square_error(growing[61:], model.predict(growing[60:-1]))
+        ratios.append(error / root_mean_square_error(growing[61:], growing[60:-1]))
+    assert np.max(ratios) < 1.15
+    assert np.mean(ratios) < 1.05
 
 
 def test_the_order_and_the_models_of_changes_are_said(model):
