@@ -66,7 +66,7 @@ def filled_in() -> Figure:
         node_size=26,
         colorbar_label="births per woman",
     )
-    on_map.set_title("1980: squares are filled in")
+    on_map.set_title("1980: squares are imputed")
     return figure
 
 

@@ -420,7 +420,7 @@ def test_covariates_that_differ_between_signals_are_asked_for_again():
     own[-1, 2] += 0.5
     model.fit(inputs, values, exposure=exposure, covariates={"own": own})
     for given, found in (({}, r"\[\]"), ({"covariates": {"other": own[0]}}, r"\['other'\]")):
-        match = rf"covariates must be those of fit, \['own'\], since they differ between signals; got {found}"
+        match = rf"covariates must be those of fit, \['own'\]; got {found}"
         with pytest.raises(ValueError, match=match):
             model.predict(inputs[:2], **given)
 
