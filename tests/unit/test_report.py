@@ -41,7 +41,7 @@ from spectralgp.show.report.numbers import (
     SignalCounts,
     VarianceShares,
     deviation_band,
-    gather,
+    signal_report,
 )
 from spectralgp.show.report.page import page_of
 from spectralgp.show.report.shapes import shape_of
@@ -71,7 +71,7 @@ def problem(n_signals=12, n_nodes=7, seed=0):
 def gathered(model, held_out=None, n_empty=0, **options):
     names = [str(node) for node in range(model.graph_.n_nodes)]
     labels = tuple(f"row {row}" for row in range(model.posterior_.parts[0][1].signals.shape[0]))
-    return gather(model, model.learnt_, names, labels, n_empty, held_out, **options)
+    return signal_report(model, names, labels, n_empty, held_out, **options)
 
 
 def data_of(page):

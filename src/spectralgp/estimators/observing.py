@@ -339,8 +339,8 @@ def _new_columns(model: Any, posterior: LatentPosterior, given: AuxiliaryData, a
         names = own
     if set(names) != set(own):
         raise ValueError(
-            f"covariates must be those of fit, {list(own)}; got {list(names)}. Pass covariates={{'name': values}} for the "
-            "new signals; they may be left out only if they were the same for all signals."
+            f"covariates must be those of fit, {list(own)}; got {list(names)}. Pass covariates={{'name': values}} for "
+            "the new signals; they may be left out only if they were the same for all signals."
         )
     found = found[[names.index(name) for name in own]]
     return np.concatenate([np.ones((1, n_rows, n_nodes)), found]) if INTERCEPT in model._effects else found

@@ -849,7 +849,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         exposure, trials, noise_variance, weights, covariates : optional
             As in `impute`, for held-out signals.
         """
-        from spectralgp.show.report.numbers import NewSignals, gather
+        from spectralgp.show.report.numbers import NewSignals, signal_report
         from spectralgp.show.report.page import write_page
         from spectralgp.show.report.words import count, training_note
 
@@ -879,7 +879,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         columns = reading.columns_of_nodes(self, form, n_nodes)
         without = partial(answers.without_entries, self.learnt_)
         n_empty = int(np.sum(~form.kept)) if self.learnt_.conditioned_on is None else 0
-        numbers = gather(self, self.learnt_, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
+        numbers = signal_report(self, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
         heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 

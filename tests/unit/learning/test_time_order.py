@@ -335,11 +335,11 @@ def test_a_model_of_changes_stays_on_its_graph(model):
 def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
-    from spectralgp.show.report.numbers import gather
+    from spectralgp.show.report.numbers import signal_report
     from spectralgp.show.report.words import variance_words
 
     names = [str(node) for node in ALL]
-    numbers = gather(model, model.learnt_, names, [f"row {row}" for row in range(N_TRAIN)])
+    numbers = signal_report(model, names, [f"row {row}" for row in range(N_TRAIN)])
     assert relative_error(numbers.predictions.observed, Y[:N_TRAIN]) < EXACT
     heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
     assert numbers.variance.of == "changes"

@@ -185,9 +185,8 @@ class NewSignals:
     at: PredictiveDistribution
 
 
-def gather(
+def signal_report(
     model: Any,
-    learnt: FittedModels,
     names: Sequence[str],
     labels: Sequence[str],
     n_empty: int = 0,
@@ -205,6 +204,7 @@ def gather(
     """
     from spectralgp.learning.baselines import PredictionErrors
 
+    learnt: FittedModels = model.learnt_
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
     plain = next((part for _, part in model.posterior_.parts if part.transformation is None), heaviest)
