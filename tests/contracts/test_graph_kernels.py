@@ -292,26 +292,16 @@ def test_learning_starts_with_four_fifths_of_the_variance_as_signal(name, graph)
 
 
 @every_kernel
-def test_a_kernel_is_its_own_clone(name):
+def test_a_kernel_is_frozen_and_rebuilt_by_its_parameters_and_pickles(name):
     kernel = KERNELS[name].kernel
     assert clone(kernel) is kernel
-
-
-@every_kernel
-def test_parameters_rebuild_the_kernel(name):
-    kernel = KERNELS[name].kernel
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'scaled'"):
+        kernel.scaled = not kernel.scaled
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
     parameters = kernel.get_params()
     assert set(parameters) == {field.name for field in dataclasses.fields(kernel)}
     assert type(kernel)(**parameters) == kernel
     assert {"laplacian", "scaled"} <= set(parameters)
-
-
-@every_kernel
-def test_a_kernel_is_frozen_and_travels_in_pickles(name):
-    kernel = KERNELS[name].kernel
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'scaled'"):
-        kernel.scaled = not kernel.scaled
-    assert pickle.loads(pickle.dumps(kernel)) == kernel
 
 
 STRONG = {"strength": 1.0, "strength_bounds": (1e-5, 1e5)}

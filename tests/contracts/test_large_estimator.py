@@ -8,7 +8,6 @@ import tracemalloc
 
 import array_api_strict
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from settings import PAPER, paper_kernel
@@ -221,22 +220,6 @@ def test_arrays_of_another_library_come_back_as_such(strict):
     ]
     for actual, truth in pairs:
         assert oracle.relative_error(np.asarray(actual), truth) < QUADRATURE
-
-
-def test_columns_of_a_table_are_matched_by_name(either):
-    make, large = either
-    frame = pd.DataFrame(Y, columns=NAMES)
-    model = make().fit(X, frame[NAMES[::-1]])
-    assert oracle.relative_error(model.predict(NEW).iloc[:, ::-1], large.predict(NEW)) < QUADRATURE
-    assert (
-        oracle.relative_error(model.predict(NEW, nodes=["node 7", "node 0"]), large.predict(NEW, nodes=[7, 0]))
-        < QUADRATURE
-    )
-    assert list(model.predict(NEW).columns) == NAMES[::-1]
-    observed = pd.DataFrame(OBSERVED, columns=NAMES)[NAMES[::-1]]
-    density = large.log_predictive_density(NEW, OBSERVED)
-    assert oracle.relative_error(model.log_predictive_density(NEW, observed), density) < QUADRATURE
-    assert model.score(NEW, observed) == pytest.approx(large.score(NEW, OBSERVED), abs=QUADRATURE)
 
 
 # Prediction

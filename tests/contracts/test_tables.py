@@ -171,6 +171,9 @@ def test_scores_and_densities_are_those_of_arrays(kind, plain, fitted):
     truth = pit(Y, *plain.predict(X, return_std=True, include_noise=True))[:, ORDER]
     np.testing.assert_allclose(pit(aligned, *answers), truth.T if kind == "turned" else truth)
     np.testing.assert_allclose(own.leave_one_out().mean, plain.leave_one_out().mean[:, ORDER])
+    np.testing.assert_allclose(own.center_, np.broadcast_to(plain.center_, 5)[ORDER])
+    covariances = (one.predict(at, return_cov=True)[1] for one, at in ((own, new), (plain, X)))
+    np.testing.assert_allclose(next(covariances), next(covariances)[:, ORDER][:, :, ORDER], atol=1e-9)
 
 
 @every

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from copy import copy
 from datetime import timedelta, timezone
 from decimal import Decimal
 
@@ -16,7 +15,6 @@ import pytest
 import xarray as xr
 from settings import PAPER, paper_kernel
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared
-from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, LargeCase
@@ -74,51 +72,6 @@ both = pytest.mark.parametrize("make", [model, default])
 
 
 @both
-def test_everything_comes_in_the_order_of_the_columns_of_y(make):
-    plain, other = make(center="node").fit(X, FRAME), make(center="node").fit(X, FRAME.iloc[:, SHUFFLED])
-    for answer in (
-        lambda m: m.predict(NEW),
-        lambda m: m.predict(NEW, return_std=True, include_noise=True)[1],
-        lambda m: copy(m).set_output(predict="pandas").predict(NEW).to_numpy(),
-        lambda m: m.leave_one_out().mean,
-        lambda m: m.leave_one_out("entry").std,
-        lambda m: m.leave_one_out("entry").log_density,
-        lambda m: m.center_[None],
-        lambda m: np.moveaxis(m.sample_y(NEW, 3), 1, -1).reshape(-1, N_NODES),
-    ):
-        assert oracle.relative_error(answer(other), np.asarray(answer(plain))[:, SHUFFLED]) < FORMULA
-    covariance = plain.predict(NEW, return_cov=True)[1]
-    expected = covariance[:, SHUFFLED][:, :, SHUFFLED]
-    assert oracle.relative_error(other.predict(NEW, return_cov=True)[1], expected) < FORMULA
-    left, right = (
-        m.set_params(center="global").fit(X, Y_).leave_one_out("node")
-        for m, Y_ in ((make(), FRAME), (make(), FRAME.iloc[:, SHUFFLED]))
-    )
-    assert oracle.relative_error(right.log_density, left.log_density[SHUFFLED]) < FORMULA
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "scoring"),
-    [
-        *((model, {"center": "node"}, scoring) for scoring in ("r2", "neg_root_mean_squared_error", None)),
-        (default, {}, "r2"),
-    ],
-)
-def test_scikit_learns_scores_do_not_depend_on_the_order_of_columns(make, options, scoring):
-    """R^2 by scikit-learn was -2.7 for 0.96, because predictions came in the order of the graph."""
-    scores = [
-        cross_val_score(make(**options), X, frame, cv=KFold(3), scoring=scoring)
-        for frame in (FRAME, FRAME.iloc[:, SHUFFLED])
-    ]
-    np.testing.assert_allclose(scores[1], scores[0])
-    if scoring == "r2":
-        assert scores[0].mean() > 0.3  # a mixed-up order would be far below zero
-    predicted = cross_val_predict(make(), X, FRAME.iloc[:, SHUFFLED], cv=KFold(3))
-    expected = cross_val_predict(make(), X, FRAME, cv=KFold(3))[:, SHUFFLED]
-    assert oracle.relative_error(predicted, expected) < 1e-8
-
-
-@both
 def test_nodes_are_chosen_by_the_columns_of_y(make):
     """By name, by position among them, or by a mask over them, whether the graph has names or not."""
     for graph in (GRAPH, Graph(WEIGHTS)):
@@ -157,20 +110,6 @@ def test_integer_labels_of_a_networkx_graph_are_names(make):
     with pytest.raises(ValueError, match=r"Y must have its columns in the order of the nodes.*integers 0 to 5.*got 2"):
         unnamed.fit(X, frame[SHUFFLED])
     np.testing.assert_allclose(unnamed.fit(X, frame).predict(NEW), plain.predict(NEW))
-
-
-@both
-def test_rows_with_the_same_labels_in_another_order_are_refused(make):
-    index = [f"day {n}" for n in range(N_SIGNALS)]
-    inputs = pd.DataFrame(X, columns=["u", "v"], index=index)
-    signals = pd.DataFrame(Y, columns=NAMES, index=index)
-    fitted = make().fit(inputs, signals)
-    with pytest.raises(ValueError, match=r"X and Y must have their rows in the same order.*Pass Y\.loc\[X\.index\]"):
-        make().fit(inputs, signals[::-1])
-    with pytest.raises(ValueError, match="X and Y must have their rows in the same order"):
-        fitted.log_predictive_density(inputs, signals[::-1])
-    # other labels are another matter: yesterday's and today's, say
-    make().fit(inputs, signals.set_axis([f"day {n + 1}" for n in range(N_SIGNALS)]))
 
 
 # Arrays of the caller

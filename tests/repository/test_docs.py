@@ -79,26 +79,6 @@ def test_links_between_pages_lead_somewhere(page):
         assert not anchor or anchor in anchors(place), (target, anchor)
 
 
-@pytest.mark.parametrize(
-    ("word", "page"),
-    [
-        ("install", "index"),
-        ("latency", "machine-learning"),
-        ("classification", "guide"),
-        ("forecast", "tutorial-forecasts"),
-        ("persistence", "machine-learning"),
-        ("count", "tutorial-rates"),
-        ("GPU", "guide"),
-        ("cluster", "guide"),
-    ],
-)
-def test_words_that_people_search_for_are_in_a_heading_of_their_page(word, page):
-    """The site's search ranks headings first, and takes a word for its stem."""
-    text = re.sub(r"^```.*?^```", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
-    assert any(re.search(rf"\b{word}s?\b", heading, flags=re.IGNORECASE) for heading in headings), headings
-
-
 def test_the_api_page_is_current_and_has_every_public_name():
     spec = importlib.util.spec_from_file_location("make_api", DOCS / "make_api.py")
     module = importlib.util.module_from_spec(spec)

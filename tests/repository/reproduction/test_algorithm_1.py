@@ -76,19 +76,6 @@ def test_descent_reaches_the_minimum_of_a_parabola(curvature, start, rate):
     assert np.max(np.abs(curvature * x)) <= 1e-8
 
 
-@pytest.mark.parametrize("slope", [1e-3, 0.5, 3.0])
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_a_slope_into_a_bound_counts_for_nothing_and_one_off_it_does(slope, sign):
-    """A line that falls into a bound is at rest there; from the other bound it goes all the way."""
-    line = lambda x: (sign * slope * float(x[0]), np.array([sign * slope]))  # noqa: E731
-    bounds = (np.array([-1.0]), np.array([1.0]))
-    for start in (-1.0, 1.0):
-        x, settled = descend(line, np.array([start]), np.array([1.0]), limit=10_000, tolerance=1e-9, bounds=bounds)
-        assert settled
-        assert x.tolist() == [-float(sign)]
-        assert descend(line, np.array([start]), np.array([1.0]), 1, 1e-9, bounds)[1] == (start == -sign)
-
-
 # The problem in the filter
 
 
