@@ -91,16 +91,6 @@ def test_masked_labels_and_those_that_pandas_lacks_are_none(model):
         np.testing.assert_allclose(found.predict_proba(), model.predict_proba(), rtol=1e-12)
 
 
-def test_labels_are_matched_to_nodes_by_name(model):
-    names = [f"member {node}" for node in range(34)]
-    order = np.random.default_rng(0).permutation(34)
-    labels = pd.Series(some_clubs(0, 33), index=names).iloc[order]
-    named = GraphGPClassifier(Graph(karate().weights, names=names)).fit(None, labels)
-    np.testing.assert_allclose(named.predict_proba(), model.predict_proba()[order], rtol=1e-12)
-    np.testing.assert_array_equal(named.leave_one_out(), model.leave_one_out()[order])
-    assert named.score(None, pd.Series(CLUBS, index=names)) == model.score(None, CLUBS)
-
-
 def test_a_permutation_of_the_nodes_permutes_the_answer(model):
     order = np.random.default_rng(1).permutation(34)
     weights = karate().weights.toarray()[np.ix_(order, order)]

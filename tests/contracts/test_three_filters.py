@@ -208,11 +208,6 @@ def test_a_prior_with_a_residual_is_sampled_with_it():
     assert oracle.relative_error(found, expected) < FORMULA
 
 
-def test_kernels_of_different_laplacians_do_not_go_together():
-    with pytest.raises(ValueError, match="must be functions of one Laplacian to go together; got normalized and sca"):
-        WithResidual.of(Diffusion(laplacian="normalized"), Polynomial(2))
-
-
 # The filter that inputs carry over by, alone
 
 

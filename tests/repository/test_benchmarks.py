@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,18 +165,3 @@ def test_the_short_form_of_a_script_runs(script, tmp_path):
     assert ended.returncode == 0, ended.stdout + ended.stderr
     if script == "soak":
         assert set(json.loads((tmp_path / "soak.json").read_text())["bars_met"].values()) == {True}
-
-
-def test_mutants_differ_from_the_package_and_meet_the_tests_of_make_test():
-    import _places
-
-    source = (ROOT / "src" / "spectralgp" / "scores.py").read_text(encoding="utf-8")
-    for place in _places.places_of("scores.py", source):
-        for text in place.choices:
-            changed = _places.mutated(source.encode(), [_places.Mutant(1, place, text)]).decode()
-            assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
-    assert all((ROOT / "src" / "spectralgp" / left_out).exists() for left_out in _places.LEFT_OUT)
-    selection = 'src tests -m "not slow" --ignore=tests/repository'
-    assert f"$(PYTEST) {selection} $(PYTEST_ARGS)" in (ROOT / "Makefile").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^SELECTION = (\(.*\))", (BENCHMARKS / "mutants.py").read_text(), flags=re.MULTILINE)
-    assert ast.literal_eval(line) == tuple(shlex.split(selection))

@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ from spectralgp import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-README = ROOT / "README.md"  # its snippets are run by test_readme.py, its commands by test_dist.py
+README = ROOT / "README.md"  # its commands are run by test_dist.py
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
 # what a block of code may be called: python and sh are run, R is not, and "" is a drawing, or commands of make
 LANGUAGES = {"python", "sh", "r", "bibtex", "", "{toctree}", "{eval-rst}"}
@@ -93,3 +94,42 @@ def test_every_page_is_in_the_contents():
     contents = (DOCS / "index.md").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert page.stem == "index" or re.search(rf"^{page.stem}$", contents, flags=re.MULTILINE), page.name
+
+
+# The README: every snippet runs as it stands, in order, and prints what its comments say
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    return snippets.run(README)
+
+
+def test_snippets_print_what_their_comments_say(outputs):
+    printed, _ = outputs
+    assert len(printed) == 6
+    snippets.check(README, printed)
+
+
+def test_the_years_of_the_first_snippet_are_those_it_says(outputs):
+    """Thirty years to learn from and twenty to predict: one row less would be divided by twenty all the same."""
+    _, names = outputs
+    data, train, test = names["data"], names["train"], names["test"]
+    years = data.years[1:]  # the year a change leads to
+    assert (years[train][0], years[train][-1]) == (1960, 1989)
+    assert (years[test][0], years[test][-1]) == (1990, 2009)
+    assert names["relative"][:-1][test].shape == (20, 48)
+
+
+def test_the_filter_of_the_first_snippet_is_low_pass():
+    smooth, rough = map(float, snippets.leading_numbers(snippets.shown(snippets.snippets_of(README)[0])[-1]))
+    assert smooth > 3 * rough  # neighbouring states move together
+
+
+def test_what_is_said_of_probes_is_so(outputs):
+    _, names = outputs
+    model = names["model"]
+    error, total = re.search(r"here (\d+) nats out of ([\d,]+)", README.read_text(encoding="utf-8")).groups()
+    assert round(model.fits_[0].probe_error) == int(error)
+    assert round(abs(model.log_marginal_likelihood_)) == int(total.replace(",", ""))
+    assert abs(model.noise_variance_ / 0.09 - 1) < 0.025
+    np.testing.assert_allclose(names["mean"].shape, (1, 2))

@@ -9,7 +9,7 @@ import pytest
 
 from reproduction.experiments import EXPERIMENTS
 from reproduction.jobs import jobs_of
-from reproduction.store import PACKAGE, SHOWING, Drawn, Record, fingerprint, write_text
+from reproduction.store import Drawn, Record, fingerprint, write_text
 
 STUDY = next(study for study in EXPERIMENTS if study.key == "sensor").quick()
 FIRST, SECOND, *_ = jobs_of(STUDY)
@@ -29,13 +29,6 @@ def test_results_are_read_back_job_by_job(tmp_path):
     assert again.digest == record.digest
 
 
-def test_results_come_in_the_order_of_the_jobs_however_they_ended(tmp_path):
-    record = Record(tmp_path, STUDY)
-    for job in reversed(jobs_of(STUDY)):
-        record.keep(job, {"name": job.name}, 1.0)
-    assert [found["name"] for found in Record(tmp_path, STUDY).results] == [job.name for job in jobs_of(STUDY)]
-
-
 def test_results_of_another_description_or_of_other_code_are_not_read(tmp_path):
     record = Record(tmp_path, STUDY)
     record.keep(FIRST, {}, 1.0)
@@ -46,10 +39,6 @@ def test_results_of_another_description_or_of_other_code_are_not_read(tmp_path):
     record.keep(SECOND, {}, 1.0)
     (line,) = record.path.read_text().splitlines()  # what nobody will read again is gone
     assert json.loads(line)["job"] == SECOND.name
-
-
-def test_folders_that_only_show_results_are_there():
-    assert all((PACKAGE / name).exists() for name in SHOWING)
 
 
 @pytest.mark.parametrize("n_lost", [1, 2, 30])
