@@ -302,13 +302,6 @@ def test_a_file_that_the_server_does_not_have_is_named(tmp_path, cache, serve):
     assert list(cache.iterdir()) == []
 
 
-def test_an_offline_machine_is_told_which_file_to_put_where(cache):
-    with pytest.raises(FileNotFoundError, match=r"traffic_delay_san_francisco\.mat must be on this machine") as raised:
-        load_traffic()
-    assert f"put it into {cache}" in str(raised.value)
-    assert "Polynomial_Kernel_Learning" in str(raised.value)
-
-
 def copy(source: Path, target: Path, *names: str) -> None:
     for name in names:
         shutil.copyfile(source / name, target / name)

@@ -92,12 +92,6 @@ def test_densities_of_single_values_are_those_of_the_mixture(mixture):
     assert oracle.relative_error(found, np.log(np.tensordot(WEIGHTS, alone, axes=1))) < FORMULA
 
 
-def test_a_posterior_alone_is_all_of_itself(mixture):
-    first = mixture.posteriors[0]
-    assert first.parts == ((1.0, first),)
-    assert mixture.parts == tuple(zip(WEIGHTS, mixture.posteriors, strict=True))
-
-
 class Constant:
     """A part of which every draw is one number, and another with noise."""
 

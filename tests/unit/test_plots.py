@@ -858,12 +858,6 @@ def test_the_curve_is_the_share_inside_each_interval(forecasts, pair):
     )
 
 
-def test_calibration_has_a_figure_of_its_own_if_not_told_where(forecasts, ax):
-    left, right = plot_calibration(*forecasts)
-    assert left.figure is right.figure is not ax.figure
-    assert set(texts(left)) == {"observed", "90% of calibrated, if independent", "calibrated"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

@@ -17,7 +17,6 @@ from spectralgp import Graph, GraphGPForecaster, load
 from spectralgp.scores import JUDGED_LEVELS, coverage
 from spectralgp.series import MaternComponent
 from spectralgp.series.backtests import Backtest
-from spectralgp.series.times import CalendarClock, NumericClock, time_labels
 from spectralgp.show.report import series
 from spectralgp.show.report.figures import series_figures
 from spectralgp.show.report.series import ComponentCurve, SeriesReport, forecast_predictions, learnt_curves
@@ -312,16 +311,3 @@ def test_how_much_neighbours_have_a_say_in_words(model):
     alone, last = said([0.0, 1.0], (1, 2, 6))
     assert alone.startswith("Nodes are forecast independently")
     assert "1, 2 and 6 steps ahead" in last
-
-
-def test_times_are_as_people_write_them():
-    day = 86_400_000_000
-    start = int(np.datetime64("2020-03-28T23:00", "us").astype(np.int64))
-    assert time_labels(CalendarClock(start, day, "Europe/Berlin", "clock"), np.arange(3.0)) == (
-        "2020-03-29", "2020-03-30", "2020-03-31",
-    )  # fmt: skip
-    assert time_labels(CalendarClock(start, day / 4, None, "elapsed"), np.arange(2.0)) == (
-        "2020-03-28 23:00", "2020-03-29 05:00",
-    )  # fmt: skip
-    assert time_labels(NumericClock(), np.array([3.0, 4.0])) == ("row 3", "row 4")
-    assert time_labels(NumericClock(1990.0, 0.25), np.array([0.0, 1.0])) == ("1990", "1990.25")

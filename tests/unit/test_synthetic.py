@@ -108,14 +108,6 @@ def test_inverse_wishart_draws_have_inverses_with_the_mean_of_a_wishart():
     assert np.max(np.abs(errors)) < STANDARD_ERRORS
 
 
-def test_draws_repeat_with_their_seed():
-    first, second, other = (
-        draw_filtered_signals(sensor_graph(10, generator(seed)), [1.0, -0.5], 3, generator(seed)) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.signals, second.signals)
-    assert np.abs(first.signals - other.signals).max() > 0.1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
