@@ -349,7 +349,7 @@ def classes_words() -> str:
     return (
         f"{CLASS_NODES} nodes, {CLASS_NEIGHBORS} nearest neighbours each, {N_CLASSES} classes by the softmax of "
         f"independent fields of variance {AMPLITUDE**2:g}, with the covariance exp(-{STRENGTH / 2:g} L) of the "
-        f"normalised Laplacian and a share of {OWN_SHARE:g} that a node has to itself: one of the models that the "
+        f"normalised Laplacian and a share of {OWN_SHARE:g} that each node has of its own: one of the models that the "
         "classifier averages. Labels are drawn as many per class, and draws with a class of fewer than "
         f"{SPARE} other nodes are drawn again; the classifier knows of neither. Confidence is the largest probability "
         f"of a node without a label. The expected calibration error (ECE) has {N_BINS} bins of confidence of equal "

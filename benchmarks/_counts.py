@@ -76,8 +76,8 @@ def _uber(share: float) -> Counts:
     )
     turn = 2 * np.pi * hours / 24
     inputs = np.column_stack([np.sin(turn), np.cos(turn), np.arange(96) / 24])
-    kept = "as they are" if share == 1 else f"thinned to {share:.0%}"
-    words = f"hourly counts in 29 zones, four days, {kept} (mean {counts.mean():.1f})"
+    thinned = "" if share == 1 else f", thinned to {share:.0%}"
+    words = f"hourly counts in 29 zones, four days{thinned} (mean {counts.mean():.1f})"
     return Counts(words, data.graph, counts.astype(float), np.ones(counts.shape), inputs, columns, None, 10, 3)
 
 

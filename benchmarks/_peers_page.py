@@ -112,7 +112,7 @@ def section(result: Result, table: Callable[..., str], verdict: Callable[[bool],
         "and the same start, as far as it can:\n",
         *[f"* *{name}*: {words}" for name, words in WORDS.items()],
         "",
-        f"Everyone has {limit:.0f} s of the processor to learn, as much to predict, and {settings['gigabytes']:.0f} "
+        f"Each method has {limit:.0f} s of the processor to learn, as much to predict, and {settings['gigabytes']:.0f} "
         "GB beside the data. "
         "Learning of the others counts until the likelihood is within one nat of the highest that they reach, and in "
         "the next column until it is within one nat of ours; our own counts to the end, all checks included. The bar "
@@ -122,7 +122,7 @@ def section(result: Result, table: Callable[..., str], verdict: Callable[[bool],
         "density is that of a value of five new signals. Memory is the peak of the process with its libraries, and "
         "what it took on top of those and the data.\n",
         table(header, rows),
-        "What is not in the table was not run. Where another one is better, beyond rounding:\n",
+        "Methods missing in the table were not run. Methods that are better than ours, beyond rounding:\n",
         *(ahead or ["* nowhere."]),
         "",
         table(["bar", "found", "asked", ""], bars),

@@ -22,7 +22,7 @@ FEWEST, MOST, MOST_TESTED = 15, 50, 60
 FEW, MANY = 20, 1000  # sets of so many signals are run with few training signals too
 RULE = (
     f"A set is trained on half of its signals, at least {FEWEST} and at most {MOST}; a set of {MANY:,} signals or more "
-    f"is also trained on {FEW}. What is left is tested on, at most {MOST_TESTED} signals. Split s is the permutation "
+    f"is also trained on {FEW}. The others are tested on, at most {MOST_TESTED} signals. Split s is the permutation "
     "of NumPy's `default_rng(s)`."
 )
 LEFT_OUT = (

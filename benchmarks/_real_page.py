@@ -79,7 +79,7 @@ def head(result: Result, has_time_order: bool) -> list[str]:
         "# Real data\n",
         "<!-- written by benchmarks/bench_real.py from benchmarks/results/real.json and time_order.json: do not edit "
         "-->\n",
-        "The default compared with other methods, on every real set at hand that can be read as signals on a graph. "
+        "The default compared with other methods, on every available real data set of signals on a graph. "
         "Every figure and every sentence on a loss is written by `.venv-bench/bin/python benchmarks/bench_real.py`. "
         "The default is not to be tuned to these sets: a set that it was tuned to measures nothing.\n",
         f"{RULE} {n_splits} splits per set. They share signals, so standard errors over splits show the luck of a "
@@ -127,7 +127,7 @@ def bars(problems: Mapping[str, Any]) -> list[str]:
         f"{BAR} {n_met} of {n_bars} bars are met:\n",
         table(header, rows),
         "Differences are of means over splits, in nats per held-out signal, ± one standard error; above zero the "
-        "default is better. CRPS, for which there is no bar, stands beside coverage: wide intervals cover much.\n",
+        "default is better. CRPS, for which there is no bar, complements coverage: wide intervals cover much.\n",
     ]
 
 

@@ -374,7 +374,7 @@ def page() -> str:
         "<!-- written by benchmarks/write_performance.py from benchmarks/results/*.json: do not edit -->\n",
         "Every figure on this page was measured by the script named beside it and written here by "
         "`benchmarks/write_performance.py`; `make bench` runs all of them but the GPU's. Bars are those the "
-        "project set itself; what is not met says so.\n",
+        "project set itself; bars that are not met are marked.\n",
     ]
     scale = (large(), dask(), brain(), compare(), gpu())
     parts = (introduction, peers(), *scale, small(), learning(), default(), few_signals())

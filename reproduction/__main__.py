@@ -106,7 +106,7 @@ def _print_outcome(outcome: Outcome) -> None:
 
 
 def _print_remedies(outcomes: list[Outcome], folder: Path) -> None:
-    """Remedies for files that could not be had, each once, and the place of the summary."""
+    """Remedies for files that are not available, each once, and the place of the summary."""
     for message in dict.fromkeys(outcome.message for outcome in outcomes if outcome.message):
         typer.echo(f"\n{message}", err=True)
     typer.echo(f"Summary:\n  {folder / 'summary.md'}")

@@ -555,7 +555,7 @@ def _about_data(finished: Finished) -> Iterator[Claim]:
         "journal version",
         "Uber: degrees 2 and 3 ahead of every baseline",
         "degrees 2 and 3 are best on Uber",
-        "not at hand",
+        "not available",
         "c",
         _both(finished, ["uber"], partial(_both_best, finished, "uber")),
     )

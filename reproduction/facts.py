@@ -13,7 +13,7 @@ COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
 SOURCES = f"""\
 Data are the authors' files, from [their repository]({REPOSITORY}) at commit {COMMIT[:7]}, each
 checked by its SHA-256 sum. The fMRI signals, `signal_set_cerebellum.mat`, are listed there under git blob hash 0180594;
-their content could not be had here. Table 1 is quoted from the paper's LaTeX source, which a test compares. The
+their content is not available here. Table 1 is quoted from the paper's LaTeX source, which a test compares. The
 *released program* is our own code, which follows the authors' main.py and baselines.py at ec9cc8e step by step; traffic
 is read as at 976198e, since later commits do not have it."""
 

@@ -81,7 +81,7 @@ def in_short(claims: Sequence[Claim]) -> str:
                 lines.append(f"  * *{shorts}*" + "".join(f": {one.words} ({one.link})" for one in why[:1]) + ".")
     left = [one.short for one in claims if not one.answers]
     if left:
-        lines.append(f"* **Not run**: {'; '.join(left)}, since the signals could not be had.")
+        lines.append(f"* **Not run**: {'; '.join(left)}, since the signals are not available.")
     return "\n".join(lines)
 
 
@@ -204,8 +204,8 @@ def noise(finished: Finished) -> str:
             errors.append(f"{min(at):.1%} to {max(at):.1%}")
         parts.append(f"{truth.key} {errors[0]}, with the noise known {errors[1]}")
     return (
-        "Synthetic signals are independent (K = I), so noise and filter are told apart only by the shapes that a low "
-        "degree can take, and where a low-pass filter nearly vanishes one can stand in for the other. Errors of scaled "
+        "Synthetic signals are independent (K = I), so noise and filter are distinguished only by the shapes that a "
+        "low degree can take, and where a low-pass filter nearly vanishes one can stand in for the other. Errors of scaled "
         f"filters from 10 dB up: {'; '.join(parts)}."
     )
 

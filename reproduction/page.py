@@ -15,7 +15,7 @@ from reproduction.tables import PAPER_DATA, baselines_table, claims_table, markd
 
 IMAGES = Path("images") / "reproduction"
 PAGE, REAL_DATA = "reproduction.md", "real-data.md"
-NOT_HAD = "not run here: the file could not be had"
+NOT_HAD = "not run here: the file is not available"
 BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
 """Around what this package writes into the page of real data, which is another program's."""
 
@@ -39,7 +39,7 @@ TABLE = """\
 Mean test log-likelihood per signal, paper / ours, learnt jointly; appendix B has standard
 errors and Algorithm 1. **Bold**: the two are more than two standard errors (of their difference) apart. ¹ The
 likelihood has a higher maximum: see [local maxima](#local-maxima). fMRI is quoted, not run. Uber is from the journal
-version, whose figures are not at hand; there the paper's thesis shows. {uber}"""
+version, whose figures are not available; there the paper's thesis shows. {uber}"""
 
 PRINTED = """\
 `Lagrangian(literal=True)` runs lines 1 to 5 as printed, with fixed rates, until the Lagrangian changes by less than

@@ -29,11 +29,11 @@ class Outcome:
     experiment : str
         Its name.
     status : str
-        "done", "kept" (it was done before), or "not run here: the file could not be had".
+        "done", "kept" (it was done before), or "not run here: the file is not available".
     seconds : float
         Of the processor, that its jobs took, now or when they were run.
     message : str
-        Which file could not be had, and what to do about it.
+        File that is not available, and the remedy.
     is_optional : bool
         Whether a run without it has not failed.
     """

@@ -35,9 +35,9 @@ def test_missing_data_that_were_asked_for_are_status_1(experiment, tmp_path, mon
     monkeypatch.setenv("SPECTRALGP_DATA", str(tmp_path))
     answer = invoke("--quick", experiment, "--out", tmp_path / "out")
     assert answer.exit_code == 1
-    assert f"{experiment}: not run here: the file could not be had\n" in answer.stdout
+    assert f"{experiment}: not run here: the file is not available\n" in answer.stdout
     assert "must be" in answer.stderr
-    assert "not run here: the file could not be had." in (tmp_path / "out" / "summary.md").read_text()
+    assert "not run here: the file is not available." in (tmp_path / "out" / "summary.md").read_text()
 
 
 @pytest.mark.parametrize(

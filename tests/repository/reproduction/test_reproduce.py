@@ -1,4 +1,4 @@
-"""The runner from end to end, cut short; resuming; and the experiments whose files could not be had, on stand-ins."""
+"""The runner from end to end, cut short; resuming; and the experiments whose files are not available, on stand-ins."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_two_processes_give_the_results_of_one(quick_run, tmp_path):
 
 @pytest.fixture
 def stand_ins(data_folder, tmp_path, monkeypatch) -> tuple[Path, np.ndarray, np.ndarray]:
-    """A folder with files of the shape of those that could not be had; signals low-pass on their graphs."""
+    """A folder with files of the shape of those that are not available; signals low-pass on their graphs."""
     for name in ("A_cerebellum.mat",):
         shutil.copyfile(data_folder / name, tmp_path / name)
     laplacian = load_cerebellum(tmp_path, signals=False).graph.laplacian(scaled=True)
