@@ -205,8 +205,8 @@ def noise(finished: Finished) -> str:
         parts.append(f"{truth.key} {errors[0]}, with the noise known {errors[1]}")
     return (
         "Synthetic signals are independent (K = I), so noise and filter are distinguished only by the shapes that a "
-        "low degree can take, and where a low-pass filter nearly vanishes one can stand in for the other. Errors of scaled "
-        f"filters from 10 dB up: {'; '.join(parts)}."
+        "low degree can take, and where a low-pass filter nearly vanishes one can stand in for the other. Errors of "
+        f"scaled filters from 10 dB up: {'; '.join(parts)}."
     )
 
 
