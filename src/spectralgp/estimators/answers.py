@@ -144,10 +144,10 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
     if (scales := signals.units.signal_scales) is not None:
         yield "scales", f"of signals, from {scales.min():.2g} to {scales.max():.2g}"
     if first.mean_amplitude != 1.0:
-        yield "means", f"{first.mean_amplitude:.2g} of the variance by inputs, for the least squared error"
+        yield "means", f"{first.mean_amplitude:.2g} times the variance by inputs, for the least squared error"
     if candidate.shrunk and first.shrinkage is not None:
         yield "shrunk", f"{first.shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
-        yield "tails", f"those of a t with {first.shrinkage.freedom:.3g} degrees of freedom"
+        yield "tails", f"of a t distribution with {first.shrinkage.freedom:.3g} degrees of freedom"
     if not fit.converged:
         yield "fit", fit.message
 
