@@ -146,7 +146,7 @@ def check_derivative(claim: str, function: Callable[[Any], Sequence[Array]], at:
         right = (high - low) / width
         if not abs(got - right) <= 1e-4 * max(abs(got), abs(right)) + 1e-8 * max(abs(high), abs(low)):
             raise ValueError(
-                f"{claim}; got {got:.6g} where differences give {right:.6g}, at {place}. Mend the formula."
+                f"{claim}; got {got:.6g} where differences give {right:.6g}, at {place}. Correct the formula."
             )
 
 
