@@ -158,7 +158,7 @@ class InputCovariance(RowCovariance):
     def joined(self, new: NewInputs) -> InputCovariance:
         known = (self.modes.vectors * self.modes.values) @ self.modes.vectors.T
         together = modes_of(np.block([[known, new.cross.T], [new.cross, new.covariance]]))
-        return InputCovariance(together.require_definite("the input covariance"))
+        return InputCovariance(together.require_definite())
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class LowRankCovariance(RowCovariance):
         """The covariance by points, of signals divided by `scales`, and with all but the level times an `amplitude`."""
         cross = with_amplitude(kernel, kernel.columns(inputs, points), amplitude)
         variances = with_amplitude(kernel, kernel.variances(inputs), amplitude)
-        inner = modes_of(cross[points]).require_definite("the input covariance")
+        inner = modes_of(cross[points]).require_definite()
         is_kept = inner.values > SMALLEST_MODE * np.max(inner.values, initial=0.0)
         root = inner.vectors[:, is_kept] / np.sqrt(inner.values[is_kept])
         factors = cross @ root  # Phi, with Phi Phi^T the covariance that goes through the points

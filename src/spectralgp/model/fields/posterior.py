@@ -154,7 +154,7 @@ class GraphGP:
         if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
             return rows_in_time(inputs[:, 0], terms)
         modes = modes_of_inputs(self.input_kernel, inputs, scales, amplitude)
-        return InputCovariance(modes.require_definite("the input covariance"))
+        return InputCovariance(modes.require_definite())
 
     def latent_covariance(self, inputs: Array) -> Covariance:
         """Covariance of signals that a likelihood observes, by modes of the inputs."""

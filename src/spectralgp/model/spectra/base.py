@@ -28,13 +28,13 @@ class Modes:
     vectors: Array
     smallest: float = 0.0  # computed eigenvalue; if it is negative, zero replaces it among the values
 
-    def require_definite(self, name: str) -> Self:
+    def require_definite(self) -> Self:
         """Return the modes; raise ValueError if an eigenvalue is negative by more than rounding."""
         largest = float(np.max(self.values, initial=0.0))
         if self.smallest < -NEGATIVE_ROUNDING * max(largest, abs(self.smallest)):
             raise ValueError(
-                f"{name} must be positive semi-definite; got smallest eigenvalue {self.smallest:.3g} and largest "
-                f"{largest:.3g}. Check that the kernel is a valid covariance and that the matrix is symmetric."
+                f"the input covariance must be positive semi-definite; got smallest eigenvalue {self.smallest:.3g} and "
+                f"largest {largest:.3g}. Check that the kernel is a valid covariance and that the matrix is symmetric."
             )
         return self
 
