@@ -202,7 +202,7 @@ def test_one_signal_is_matched_by_its_labels(signal, plain):
     np.testing.assert_allclose(plain.predict(X[:1], observed=signal), expected)
     coordinates = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")], coordinates=PLACES)
     drawn = plot_signal(coordinates, signal, colorbar=False).collections[1].get_array()
-    np.testing.assert_allclose(np.ma.imputed(drawn, np.nan)[:1], [0.4])
+    np.testing.assert_allclose(np.ma.filled(drawn, np.nan)[:1], [0.4])
 
 
 # Choices
