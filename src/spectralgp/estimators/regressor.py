@@ -30,6 +30,7 @@ from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import has_many_signals
+from spectralgp.learning.search import Choices
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -285,31 +286,29 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         whichever predicts 200 others better. Signals with missing values are all conditioned on, and their likelihoods
         are those of the 1,000. `summary` reports it.
         """
-        training = reading.read_training(self, as_solver(self.solver), X, Y)
-        learnt = self._learnt(training, given)
+        solver = as_solver(self.solver)
+        training = reading.read_training(self, solver, X, Y)
+        with training.resources():
+            choices = self._choices(training, given, solver)
+            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
+                learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
+        n_empty = int(np.count_nonzero(~training.form.kept))
+        if n_empty:
+            note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
+            learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
         self._show(learnt, learnt.fits, training.form_given(learnt.conditioned_on))
         self.input_recipe_: InputRecipe | None = None
         self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
 
-    def _learnt(self, training: reading.TrainingData, given: AuxiliaryData) -> FittedModels:
-        """Learn models of signals or, with a likelihood, of latent signals; set the names of fixed effects."""
-        solver, generator = as_solver(self.solver), as_generator(self.random_state, 0)
-        with training.resources():
-            observing = observers.read_observations(self, training, given)
-            if isinstance(observing, observers.ObservationSettings):
-                self._effects: tuple[str, ...] = observing.names
-                choices = reading.latent_choices(self, training, observing)
-            else:
-                self._effects = ()
-                choices = reading.choices_of(self, replace(training, known_noise=observing), solver)
-            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
-                learnt = fit_models(choices, solver, generator)
-        n_empty = int(np.count_nonzero(~training.form.kept))
-        if not n_empty:
-            return learnt
-        note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
-        return replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
+    def _choices(self, training: reading.TrainingData, given: AuxiliaryData, solver: Solver) -> Choices:
+        """Return the models to learn, of signals or of latent signals; set the names of fixed effects."""
+        observing = observers.read_observations(self, training, given)
+        self._effects: tuple[str, ...] = ()
+        if isinstance(observing, observers.ObservationSettings):
+            self._effects = observing.names
+            return reading.latent_choices(self, training, observing)
+        return reading.choices_of(self, replace(training, known_noise=observing), solver)
 
     @property
     def _warnings(self) -> list[Warning]:

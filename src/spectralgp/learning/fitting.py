@@ -22,7 +22,15 @@ from spectralgp.learning.folds import MOST_COMPARED, Folds
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, of_all_signals, rows_to_learn_from, what_takes_long
 from spectralgp.learning.missing import with_evidence
-from spectralgp.learning.search import Choices, ComparedModel, Comparison, Ensemble, compared_models, search
+from spectralgp.learning.search import (
+    Choices,
+    ComparedModel,
+    Comparison,
+    Validation,
+    WeightedCandidates,
+    compared_models,
+    search,
+)
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import stacking_weights
 from spectralgp.model.fields import GraphGP, Mixture, Posterior
@@ -93,7 +101,7 @@ class FittedModels:
 
 
 def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generator) -> FittedModels:
-    """Learn the models that were asked for, or those of use among the library's, and condition them on all signals."""
+    """Learn the given models, or choose among those of the default, and condition them on all signals."""
     shape, note, given = choices.setting.task.signals.shape, "", None
     rows = rows_to_learn_from(choices.setting.task, random_state)
     if rows is not None:
@@ -104,55 +112,59 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     of_folds, of_draws = random_state.spawn(2)
     try:
         with few_threads(shape[0]):
-            ensemble = _weighed(choices, solver, of_folds)
-            candidates: Sequence[Candidate] = ensemble.candidates
-            fits = _learnt(ensemble, choices, solver)
+            if choices.is_choice:
+                comparison = Comparison(_validation(choices, of_folds), solver)
+                search(comparison, choices)
+                chosen = comparison.weighted()
+            else:
+                chosen = _asked_for(choices, solver, of_folds)
+            candidates, weights = chosen.candidates, chosen.weights
+            fits = _learnt(chosen, choices, solver)
             drawn: Sequence[Draws] = _drawn(candidates, fits, choices, of_draws)
             if rows is not None:
-                candidates, drawn, note, given = conditioning(candidates, drawn, ensemble.weights, rows, random_state)
-            draws, posterior = condition_all(candidates, ensemble.weights, drawn, ensemble.filling)
+                candidates, drawn, note, given = conditioning(candidates, drawn, weights, rows, random_state)
+            draws, posterior = condition_all(candidates, weights, drawn, chosen.filling)
             if rows is not None and given is None:
                 posteriors = [one for _, one in posterior.parts]
                 fits = [of_all_signals(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
         choices.release()
-    learnt = tuple(candidates), tuple(fits), ensemble.weights, draws, posterior
-    return FittedModels(*learnt, ensemble.compared, choices.order, ensemble.filling, note, given)
+    learnt = tuple(candidates), tuple(fits), weights, draws, posterior
+    return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 
 
-def _weighed(choices: Choices, solver: Solver, random_state: np.random.Generator) -> Ensemble:
-    """Models to learn from all signals: those that were asked for, or those of use of the default."""
+def _validation(choices: Choices, random_state: np.random.Generator) -> Validation:
+    """Held-out values: hidden entries if the default has missing values, folds otherwise."""
     setting, stacking = choices.setting, replace(choices.stacking, n_draws=choices.n_draws)
     signals = setting.task.signals
     if choices.is_choice and signals.has_missing:
-        comparison = Comparison(HiddenEntries(signals, random_state), solver)
-        search(comparison, choices)
-        return comparison.ensemble()
+        return HiddenEntries(signals, random_state)
     n_folded = None if setting.learnt_from is None else setting.learnt_from.size
-    folds = Folds(signals.shape, stacking, random_state, choices.is_choice, choices.order is not None, n_folded)
-    comparison = Comparison(folds, solver)
-    if choices.is_choice:
-        search(comparison, choices)
-        return comparison.ensemble()
+    return Folds(signals.shape, stacking, random_state, choices.is_choice, choices.order is not None, n_folded)
+
+
+def _asked_for(choices: Choices, solver: Solver, random_state: np.random.Generator) -> WeightedCandidates:
+    """The given models, stacked if there are several."""
     variants, start = choices.asked_for(solver)
     if len(variants) == 1:
-        return Ensemble([variants[0].candidate], np.ones(1), [start])
+        return WeightedCandidates([variants[0].candidate], np.ones(1), [start])
+    comparison = Comparison(_validation(choices, random_state), solver)
     comparison.score(variants)
     weights = stacking_weights(comparison.held_out.log_densities)
     compared = compared_models(comparison.candidates, comparison.held_out, weights)
-    return Ensemble(comparison.candidates, weights, [None] * len(variants), compared)
+    return WeightedCandidates(comparison.candidates, weights, [None] * len(variants), compared)
 
 
-def _learnt(ensemble: Ensemble, choices: Choices, solver: Solver) -> list[Fit]:
+def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> list[Fit]:
     """Fits of the candidates to all signals that they are learnt from."""
-    candidates, starts, is_stacked = ensemble.candidates, ensemble.starts, bool(ensemble.compared)
+    candidates, starts, is_stacked = chosen.candidates, chosen.starts, bool(chosen.compared)
     parts = {one.task: one.learning for one in candidates}  # candidates that share a task share its part too
     tasks = [parts[one.task] for one in candidates]
     is_small = candidates[0].task.signals.shape[0] <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
     if choices.is_choice and not tasks[0].is_complete:
         solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
     with quietly() if is_stacked else nullcontext():
-        if ensemble.is_learnt:
+        if chosen.is_learnt:
             fits = [with_evidence(task, fit) for task, fit in zip(tasks, starts, strict=True) if fit is not None]
         else:
             # what was learnt from the first fold may lead to a lower maximum

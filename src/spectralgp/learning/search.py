@@ -135,7 +135,7 @@ class ComparedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class WeightedCandidates:
     """Candidates to learn from all signals, and their weights."""
 
     candidates: Sequence[Candidate]
@@ -200,7 +200,7 @@ class Comparison:
         weights = self._weights(plain, held_out.of(plain), None)
         self.score([replace(self.variants[place], is_tuned=True) for place in plain[weights > 0].tolist()])
 
-    def ensemble(self) -> Ensemble:
+    def weighted(self) -> WeightedCandidates:
         """Candidates of use, weighed by density; between groups whose densities do not compare by CRPS of values.
 
         Where values are tied, as zeros are, the density of logarithms grows without bound as their constant falls.
@@ -215,7 +215,7 @@ class Comparison:
         kept = np.flatnonzero(weights if filling is None else weights + filling)
         starts = dict(zip(self.candidates, held_out.fits, strict=True))
         own = [self.candidates[place] for place in kept]
-        return Ensemble(
+        return WeightedCandidates(
             own,
             weights[kept],
             [starts[one.untuned or one] for one in own],

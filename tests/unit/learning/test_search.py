@@ -174,7 +174,7 @@ def test_between_groups_whose_densities_do_not_compare_crps_decides():
     points = [np.array([[1.0], [2.0]]) + rng.normal(size=(2, 5)) for _ in range(4)]
     comparison = Comparison(Scripted(logs, points=points), Sqp())
     comparison.score([Variant(one, Identity(), "global") for one in settings])
-    found = comparison.ensemble()
+    found = comparison.weighted()
     within = [stacking_weights(logs[:, ::2]), stacking_weights(logs[:, 1::2])]
     quantiles = [Quantiles.mixed(own, points[place::2]) for place, own in enumerate(within)]
     share = weights_by_crps(np.array([1.0, 2.0]), quantiles)[1]
@@ -195,7 +195,7 @@ def test_scores_of_all_stages_are_kept():
     assert comparison.best == one
     assert comparison.variants == [one, two, three]
     np.testing.assert_array_equal(comparison.held_out.log_densities, [[-1, -3, -7], [-2, -5, -11]])
-    found = comparison.ensemble()
+    found = comparison.weighted()
     assert [model.score for model in found.compared] == [-1.5, -4.0, -9.0]
     assert found.candidates == comparison.candidates[:1]
     assert found.starts == comparison.candidates[:1]
