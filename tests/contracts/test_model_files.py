@@ -46,12 +46,11 @@ from spectralgp.files.schema import MAKERS, RECORDS, array
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
 from spectralgp.model import kernels
-from spectralgp.model.fields import GraphGP, Shrinkage
+from spectralgp.model.fields import GraphGP, ProcessKernel, Shrinkage
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.model.spectra import Exact
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent
-from spectralgp.series.learning import Dynamics
 from spectralgp.series.mean import SeriesMean
 from spectralgp.series.times import CalendarClock
 
@@ -465,8 +464,7 @@ ENDS = [  # of what a field may be, and what is just beyond
     (OscillatorComponent, "n_harmonics", [1, 1000], [0, 1001]),
     (CalendarClock, "start", [-(2**62), 2**62], [-(2**62) - 1, 2**62 + 1]),
     (ModalProcess, "components", [[MATERN]], [[]]),
-    (Dynamics, "residuals", [[], [KERNEL]], [[KERNEL] * 2]),
-    (Dynamics, "powers", [[KERNEL]], [[]]),
+    (ProcessKernel, "components", [[MATERN]], [[]]),
     (SeriesMean, "penalty", [0.0], [-LEAST]),
 ]
 
@@ -607,7 +605,8 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
         ({"states.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
         ({"states.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
         ({"states.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
-        ({"stack.members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(6, 6\)"),
+        ({"stack.members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(8, 8\)"),
+        ({"stack.members.0.fit.kernel.kernels": [KERNEL] * 4}, "kernels must be 2, and a residual if there is one"),
         ({"backtest.coverages": np.ones((2, 4))}, "coverages must be of 3 levels"),
     )
     for change, words in wrong:

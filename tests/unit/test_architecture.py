@@ -323,6 +323,7 @@ EQUAL_THOUGH = {
         "ComparisonRow",
         "ValueCondition",
         "CombinedKernel",
+        "ProcessKernel",
         "Response",
         "Stacking",
         "Variant",

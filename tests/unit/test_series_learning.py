@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from spectralgp import Diffusion, Graph, Polynomial, decompose
-from spectralgp.learning import Sqp
+from spectralgp.learning.objective import Objective
+from spectralgp.model.fields import ProcessKernel, RatePriors
 from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, information
 from spectralgp.series import (
     MaternComponent,
@@ -19,7 +20,7 @@ from spectralgp.series import (
     learn_on_graph,
     learning,
 )
-from spectralgp.series.learning import RatePriors, SeriesObjective, _Holes, _Search, _SeparateNodes, dynamics_of
+from spectralgp.series.learning import SeriesExpectation, _SeparateNodes, series_task
 
 N_NODES = 8
 STANDARD_ERRORS = 5.0
@@ -42,10 +43,8 @@ def relative(found, expected):
 
 
 def objective_of(spectrum, times, values, components, power, rate, residual):
-    line = Timeline.of(times)
-    form = dynamics_of(spectrum, line, components, power, rate, residual)
-    data = [np.ascontiguousarray(values @ spectrum.eigenvectors)]
-    return SeriesObjective(form, spectrum, line, data, RatePriors.of(components, line))
+    kernel = ProcessKernel.open(components, power, rate, residual, RatePriors.of(components, Timeline.of(times)))
+    return Objective(series_task(spectrum, times, values), kernel.bind(spectrum), spectrum)
 
 
 def test_rates_lie_between_one_over_the_step_and_one_over_the_span():
@@ -79,9 +78,11 @@ def objective(spectrum):
 
 def test_searches_begin_with_constant_filters_that_share_the_variance(spectrum, objective):
     objective, values = objective
-    variance, priors = np.mean(values**2), objective.priors
-    form = objective.form.with_theta(objective.start(0.25))
-    space, least = form.space(spectrum.eigenvalues), form.least_rate
+    variance, kernel = np.mean(values**2), objective.graph_kernel
+    priors, starts = kernel.priors, objective.starting_points()
+    assert len(starts) == 3
+    form, _, noise = objective.split(starts[0])
+    space, least = form.space(spectrum.eigenvalues, noise), form.least_rate
     np.testing.assert_allclose(space.powers, np.full((2, N_NODES), 0.8 * variance / 3), rtol=1e-9)
     rates = np.exp(priors.centres + 0.25 * priors.shifts) + least
     np.testing.assert_allclose(space.rates, np.tile(rates[:, None], N_NODES), rtol=1e-9)
@@ -98,26 +99,27 @@ def test_searches_begin_with_constant_filters_that_share_the_variance(spectrum, 
 
 
 def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objective):
-    objective, _ = objective
+    objective, values = objective
     random = np.random.default_rng(1)
-    x = objective.start(0.1) + 0.2 * random.standard_normal(objective.units.size) * objective.units
+    x = objective.starting_points()[-1] + 0.2 * random.standard_normal(objective.units.size) * objective.units
     eigenvalues, step = spectrum.eigenvalues, 1e-6 * objective.units
 
     def local(x):
-        space = objective.form.with_theta(x).space(eigenvalues)
+        kernel, _, noise = objective.split(x)
+        space = kernel.space(eigenvalues, noise)
         return np.vstack([space.powers, space.rates, space.own])
 
     jacobian = np.stack([(local(x + move) - local(x - move)) / (2 * move.sum()) for move in np.diag(step)], axis=-1)
-    form = objective.form.with_theta(x)
-    curvature = information(form.space(eigenvalues), objective.timeline)
+    form, _, noise_variance = objective.split(x)
+    curvature = information(form.space(eigenvalues, noise_variance), Timeline.of(np.arange(30.0)))
     expected = np.einsum("aji,abj,bjk->ik", jacobian, curvature, jacobian)
-    n, deviation = len(form.components), np.log(form.noise_variance / (0.1 * objective.variance))
+    n, deviation = len(form.components), np.log(noise_variance / (0.1 * np.mean(values**2)))
     for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
         is_rate = n <= number < 2 * n
-        least = form.least_rate if is_rate else form.noise_variance
+        least = form.least_rate if is_rate else noise_variance
         expected[place, place] += kernel.search().log_prior(spectrum, least).precision
         if is_rate:
-            mean, spread = local(x)[number].mean(), objective.priors.spreads[number - n]
+            mean, spread = local(x)[number].mean(), form.priors.spreads[number - n]
             slope = jacobian[number].mean(axis=0)[place] / (mean * spread)
             expected[place, place] += np.outer(slope, slope)
     expected[-1, -1] += 4 / 3 if deviation > 0 else 0.125 * N_NODES / np.hypot(1, deviation) ** 3
@@ -128,9 +130,10 @@ def test_precision_is_information_and_the_curvature_of_the_prior(spectrum, objec
 
 
 def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
-    line, components = Timeline.of(np.arange(30.0)), (MaternComponent(0.5), OscillatorComponent(7.0))
-    form = dynamics_of(spectrum, line, components, Polynomial(2), Polynomial(3), Polynomial(1))
-    path = form.path()
+    components = MaternComponent(0.5), OscillatorComponent(7.0)
+    priors = RatePriors.of(components, Timeline.of(np.arange(30.0)))
+    form = ProcessKernel.open(components, Polynomial(2), Polynomial(3), Polynomial(1), priors)
+    path = form.search().path()
     sizes = [[kernel.theta.size for kernel in one.kernels] for one in path]
     lengths = [len(kernel.search().path()) for kernel in form.kernels]
     powers, rates = [*lengths[:2], lengths[4]], lengths[2:4]
@@ -143,10 +146,10 @@ def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
     random = np.random.default_rng(0)
     for simpler, larger in pairwise(path):
         at = simpler.with_theta(random.uniform(0.3, 0.9, simpler.theta.size))
-        grown = larger.grown_from(at)
+        grown = larger.with_theta(larger.search().grown_from(at))
         assert [kernel.theta.size for kernel in grown.kernels] == [kernel.theta.size for kernel in larger.kernels]
         for part in ("powers", "rates", "own"):
-            one, other = (getattr(form.space(spectrum.eigenvalues), part) for form in (at, grown))
+            one, other = (getattr(form.space(spectrum.eigenvalues, 0.1), part) for form in (at, grown))
             np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
@@ -201,13 +204,14 @@ def test_nodes_go_on_from_what_was_learnt_of_other_rows():
 @pytest.mark.parametrize(
     ("n_steps", "n_missing", "n_draws"), [(100, 1, 2), (100, 25, 2), (100, 100, 8), (100, 101, 9), (1, 3, 24)]
 )
-def test_draws_are_as_many_as_values_are_missing(monkeypatch, n_steps, n_missing, n_draws):
+def test_draws_are_as_many_as_values_are_missing(n_steps, n_missing, n_draws):
     """Thirty-two times the share, of a million values at most, and two at least."""
+    edgeless = decompose(Graph.edgeless(4))
     values = np.zeros((n_steps, 4))
     values.ravel()[:n_missing] = np.nan
-    assert _Holes(np.arange(float(n_steps)), values).n_draws == n_draws
-    monkeypatch.setattr("spectralgp.series.learning.MOST_DRAWN", 5 * values.size + 1)
-    assert _Holes(np.arange(float(n_steps)), values).n_draws == min(n_draws, 5)
+    task = series_task(edgeless, np.arange(float(n_steps)), values)
+    assert SeriesExpectation(task).n_draws == n_draws
+    assert SeriesExpectation(task, most_drawn=5 * values.size + 1).n_draws == min(n_draws, 5)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,7 @@ def test_draws_are_as_many_as_values_are_missing(monkeypatch, n_steps, n_missing
     [
         (Polynomial(2), Polynomial(1), Polynomial(1)),
         (Polynomial(1), None, None),
-        (Diffusion(scaled=True), Polynomial(2, "interval"), None),
+        (Diffusion(laplacian="combinatorial", scaled=True), Polynomial(2, "interval"), None),
     ],
 )
 def test_the_slope_of_the_log_posterior_equals_differences(spectrum, power, rate, residual):
@@ -223,7 +227,7 @@ def test_the_slope_of_the_log_posterior_equals_differences(spectrum, power, rate
     times, values = np.arange(60.0), random.standard_normal((60, N_NODES))
     components = (MaternComponent(0.5), MaternComponent(1.5), OscillatorComponent(7.0))
     objective = objective_of(spectrum, times, values, components, power, rate, residual)
-    x = objective.start(0.1) + 0.05 * random.standard_normal(objective.units.size) * objective.units
+    x = objective.starting_points()[-1] + 0.05 * random.standard_normal(objective.units.size) * objective.units
     gradient = objective.evaluate(x)[1]
     assert len(objective.parameter_names) == len(objective.bounds) == x.size
     differences = []
@@ -274,15 +278,18 @@ def test_powers_and_rates_are_recovered(spectrum):
     assert np.all(np.abs(np.log(fit.process.powers[0] / power)) < STANDARD_ERRORS * spread_power[0])
     assert np.all(np.abs(np.log(fit.process.rates[0] / rate)) < STANDARD_ERRORS * spread_rate[0])
     assert np.max(spread_rate) < 0.3
-    dynamics, step = fit.dynamics, 1e-6 * np.abs(fit.dynamics.theta)
+    kernel, step = fit.kernel, 1e-6 * np.abs(fit.kernel.theta)
     covariance = np.linalg.inv(fit.precision)
     for part, spread in (("powers", spread_power), ("rates", spread_rate)):  # by differences of logarithms
         ends = [
-            [getattr(dynamics.with_theta(dynamics.theta + sign * move).space(frequencies), part)[0] for sign in (-1, 1)]
+            [
+                getattr(kernel.with_theta(kernel.theta + sign * move).space(frequencies, 0.1), part)[0]
+                for sign in (-1, 1)
+            ]
             for move in np.diag(step)
         ]
         slopes = np.array([np.log(high / low) for low, high in ends]) / (2 * step[:, None])
-        place = dynamics.places[0 if part == "powers" else 1]
+        place = kernel.places[0 if part == "powers" else 1]
         own = np.einsum("aj,ab,bj->j", slopes[place], covariance[place, place], slopes[place])
         np.testing.assert_allclose(spread[0], np.sqrt(own), rtol=1e-4)
     separable = learn_on_graph(spectrum, times, values, (MaternComponent(0.5),), Polynomial(1))
@@ -302,7 +309,7 @@ def test_rows_of_nan_are_skipped_and_a_residual_is_learnt(spectrum):
     arguments = (MaternComponent(1.5),), Polynomial(1), None, Polynomial(1)
     fit = learn_on_graph(spectrum, times, holes, *arguments)
     same = learn_on_graph(spectrum, times[kept], values[kept], *arguments)
-    assert fit.value == same.value
+    assert fit.log_posterior == same.log_posterior
     assert np.max(np.abs(np.log(fit.process.own / own))) < 0.2
     plain = learn_on_graph(spectrum, times, holes, (MaternComponent(1.5),), Polynomial(1))
     assert plain.log_likelihood < fit.log_likelihood - 50
@@ -314,7 +321,7 @@ def test_a_component_that_does_nothing_is_dropped(spectrum):
         spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.3)], np.full(N_NODES, 0.2), times
     )
     fit = learn_on_graph(spectrum, times, values, (MaternComponent(0.5), OscillatorComponent(10.0)), Polynomial(1))
-    assert fit.dynamics.components == fit.process.components == (MaternComponent(0.5),)
+    assert fit.kernel.components == fit.process.components == (MaternComponent(0.5),)
     assert fit.converged
 
 
@@ -337,15 +344,14 @@ def test_nodes_on_their_own_are_learnt_alike_alone_and_together():
     assert found > expected.sum()
 
 
-def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypatch):
+def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum):
     times = np.arange(2_000.0)
     rates = [0.1 + 0.3 * spectrum.eigenvalues]
     values = drawn(spectrum, (MaternComponent(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
     arguments = spectrum, times, values, (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
-    whole = learn_on_graph(*arguments)
-    monkeypatch.setattr("spectralgp.series.learning.MOST_ON_THE_WAY", 4_000)
-    windowed = learn_on_graph(*arguments)
-    assert windowed.value == pytest.approx(whole.value, abs=1e-3)
+    whole, windowed = learn_on_graph(*arguments), learn_on_graph(*arguments, most_first=4_000)
+    assert windowed.log_posterior == pytest.approx(whole.log_posterior, abs=1e-3)
+    assert windowed.n_evaluations < whole.n_evaluations
 
 
 @pytest.mark.parametrize("has_missing", [False, True])
@@ -358,9 +364,9 @@ def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, ha
     form = (MaternComponent(0.5),), Polynomial(1), Polynomial(1)
     whole = learn_on_graph(spectrum, times, values, *form)
     part = learn_on_graph(spectrum, times[:400], values[:400], *form)
-    found = learn_on_graph(spectrum, times, values, *form, start=part.dynamics)
+    found = learn_on_graph(spectrum, times, values, *form, start=part)
     if not has_missing:  # of which the value is an expected one
-        assert found.value == pytest.approx(whole.value, abs=1e-3)
+        assert found.log_posterior == pytest.approx(whole.log_posterior, abs=1e-3)
     assert relative(found.process.rates, whole.process.rates) < (0.05 if has_missing else 1e-3)
     assert found.n_evaluations < whole.n_evaluations
     alone = learn_each(times, values, (MaternComponent(0.5),))
@@ -421,14 +427,3 @@ def test_three_rows_are_enough_to_learn_from():
     )
     np.testing.assert_array_equal([found.powers, found.rates], [expected.powers, expected.rates])
     assert np.isfinite([found.powers, found.rates]).all()
-
-
-@pytest.mark.parametrize(
-    ("most", "first"),
-    [(50 * 16, 0), (10**6, 0), (50 * 16 - 1, 1), (30 * 16, 20), (30 * 16 + 15, 20), (3 * 16, 47), (16, 48), (0, 48)],
-)
-def test_searches_on_the_way_see_the_latest_rows_and_two_at_least(spectrum, monkeypatch, most, first):
-    monkeypatch.setattr("spectralgp.series.learning.MOST_ON_THE_WAY", most)
-    series = tuple(np.zeros((2, 50, N_NODES)))  # of two sets, sixteen values per row
-    window = _Search(spectrum, Timeline.of(np.arange(50.0)), series, Sqp()).window
-    assert np.arange(50)[window].tolist() == list(range(first, 50))

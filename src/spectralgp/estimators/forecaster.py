@@ -593,12 +593,12 @@ class GraphGPForecaster(GraphEstimator):
         fit = self.model_.stack.heaviest_on_graph
         if fit is None:
             raise ValueError("the model must have one of the graph for a response; got nodes on their own alone.")
-        points = decompose(self.graph_, fit.dynamics.powers[0].laplacian, scaled=True).eigenvalues
+        points = decompose(self.graph_, fit.kernel.laplacian, scaled=True).eigenvalues
         if eigenvalues is not None:
             points = as_real_array(eigenvalues, "eigenvalues", ("n",))
             if np.any((points < 0) | (points > 1)):
                 raise ValueError(f"eigenvalues must lie between 0 and 1; got {points.min():g} to {points.max():g}.")
-        space, place = fit.dynamics.space(points), 0 if which == "power" else 1
+        space, place = fit.kernel.space(points, fit.noise_variance), 0 if which == "power" else 1
         values = (space.powers, space.rates)[place]
         return (points, values, values * fit.bands(points)[place]) if return_std else (points, values)
 
@@ -607,7 +607,7 @@ class GraphGPForecaster(GraphEstimator):
         """Components of `response`, in words."""
         check_is_fitted(self)
         fit = self.model_.stack.heaviest_on_graph
-        return tuple(component_words(one) for one in (self.components_ if fit is None else fit.dynamics.components))
+        return tuple(component_words(one) for one in (self.components_ if fit is None else fit.kernel.components))
 
     def times_ahead(self, horizon: Any = 1) -> Any:
         """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""

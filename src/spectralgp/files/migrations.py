@@ -157,6 +157,7 @@ def _share(state: Json, arrays: Arrays) -> None:
         one["process"] = number
         if one["fit"] is not None:
             one["fit"]["process"] = number
+            _gather(one["fit"])
         if seen["unknown"] is None:
             arrays[name := f"states.{number}.unknown"] = np.empty((0, *arrays[seen["state"]["array"]].shape))
             seen["unknown"] = {"array": name, "order": "C"}
@@ -168,6 +169,16 @@ def _share(state: Json, arrays: Arrays) -> None:
             places = {name: f"backtest.{score}.{name}" for name in names}
             arrays |= dict(zip(places.values(), rows, strict=True))
             state["backtest"][score] = {name: {"array": place, "order": "C"} for name, place in places.items()}
+
+
+def _gather(fit: Json) -> None:
+    """Give a fit of a series its kernel, whose parts stood beside the noise."""
+    dynamics = fit.pop("dynamics")
+    fit |= {"noise_variance": dynamics.pop("noise_variance"), "log_posterior": fit.pop("value")}
+    powers = dynamics.pop("powers")
+    kernels = [*powers, *dynamics.pop("rates"), *dynamics.pop("residuals")]
+    spectrum = {name: powers[0][name] for name in ("laplacian", "scaled")}
+    fit["kernel"] = {"type": "ProcessKernel", "kernels": kernels, **spectrum, **dynamics}
 
 
 def _signals(state: Json, arrays: Arrays, task: Json) -> Any:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.saved import NotNegative, Number, Positive, Range, axes, ge, gt
+from spectralgp._basics.saved import NotNegative, Number, Positive, Range, axes, gt
 from spectralgp.files.schema import (
     KINDS,
     SHARED,
@@ -31,17 +31,15 @@ from spectralgp.files.schema import (
     special,
 )
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.learning import Candidate, Certificate, Draws, Outcome, Stage, Task
-from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, Shrinkage, Transformation
+from spectralgp.learning import Candidate, Draws, Task
+from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, ProcessKernel, Shrinkage, Transformation
 from spectralgp.model.kernels import GraphKernel, Response
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView, Units
 from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
-from spectralgp.model.statespace import Component
 from spectralgp.scores import JUDGED_LEVELS
 from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
-from spectralgp.series.learning import Dynamics
 from spectralgp.series.mean import SeriesMean
 from spectralgp.series.model import GRAPH as ON_GRAPH
 from spectralgp.series.model import NODES as NODES_ALONE
@@ -133,24 +131,6 @@ record(
     name=str,
     transformation=Transformation | None,
     learnt_from=Annotated[Indices, axes("_learnt_from")] | None,
-)
-record(
-    Dynamics,
-    components=several(Component, least=1),
-    **each("powers rates", several(GraphKernel, least=1)),
-    residuals=Annotated[tuple[GraphKernel, ...], ge(0, 1)],
-    **each("noise_variance least_rate", Positive),
-)
-record(
-    SeriesFit,
-    dynamics=Dynamics,
-    process=ModalProcess,
-    **each("log_likelihood value", Number),
-    certificate=Certificate,
-    outcome=Outcome,
-    detail=str,
-    stages=several(Stage),
-    precision=Annotated[Array, axes("_parameters", "_parameters")],
 )
 record(
     MemberScores,
@@ -303,7 +283,13 @@ def _process(process: ModalProcess) -> None:
         ensure(found == shape, name, f"of shape {shape}", found)
 
 
+@check(ProcessKernel)
+def _process_kernel(kernel: ProcessKernel) -> None:
+    n_kernels, least = len(kernel.kernels), 2 * kernel.n_components
+    ensure(n_kernels in (least, least + 1), "kernels", f"{least}, and a residual if there is one", n_kernels)
+
+
 @check(SeriesFit)
 def _fit(fit: SeriesFit) -> None:
-    shape = 2 * (fit.dynamics.theta.size,)
+    shape = 2 * (fit.kernel.theta.size + 1,)
     ensure(fit.precision.shape == shape, "precision", f"of shape {shape}", fit.precision.shape)

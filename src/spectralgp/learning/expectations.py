@@ -58,6 +58,7 @@ class Expectation(ABC):
     """The E-step: signals that are not known as they are, as a model lets them be expected."""
 
     n_draws: int | None = None  # that stand for a covariance; None where it is known
+    most_draws: int = 0  # that there may be, where more are needed
     missing_share: float  # of the information about hyperparameters
     has_parameters: bool = False  # whether more is learnt in completions than the parameters of a model
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
@@ -108,7 +109,7 @@ class MissingValueExpectation(Expectation):
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
         super().__init__(task, SOLVE_TOLERANCE_NATS)
-        self.n_draws = n_draws
+        self.n_draws, self.most_draws = n_draws, max_draws(task)
         self.missing_share = min(MAX_MISSING_SHARE, 1 - task.signals.size / task.signals.observed.size)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 

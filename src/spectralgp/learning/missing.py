@@ -10,7 +10,7 @@ from scipy.linalg import cholesky
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, step_done
-from spectralgp.learning.expectations import MAX_MISSING_SHARE, Expectation, count_of, expectation_of, max_draws
+from spectralgp.learning.expectations import MAX_MISSING_SHARE, Expectation, count_of, expectation_of
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import GraphGP
@@ -42,15 +42,20 @@ def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = N
 
 
 def learn_incomplete(
-    task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None, near: GraphGP | None = None
+    task: Task,
+    kernel: GraphKernel,
+    solver: Solver,
+    warm_start: Fit | None = None,
+    near: GraphGP | None = None,
+    expectation: Expectation | None = None,
 ) -> Fit:
-    """A fit to signals with holes, from a warm start or from the simplest form of the kernel.
+    """Learn from signals with missing values, from a warm start or from the simplest form of the kernel.
 
-    Without a warm start they may be completed first under a model of any form that was learnt from the same signals.
-    Likelihoods are those expected of completed signals, until `with_evidence`.
+    Without a warm start they may be imputed first under a model of any form that was learnt from the same signals.
+    Likelihoods are those expected of imputed signals, until `with_evidence`.
     """
     with quietly():
-        fit = _ExpectationMaximisation(task, kernel, solver).fit(warm_start, near)
+        fit = _ExpectationMaximisation(task, kernel, solver, expectation).fit(warm_start, near)
     step_done(kernel.label)
     return fit
 
@@ -88,13 +93,13 @@ def _is_astray(step: _Step, last: _Step) -> bool:
 class _ExpectationMaximisation:
     """Expectation-maximisation with Anderson's acceleration, and as many draws as it takes."""
 
-    def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
+    def __init__(self, task: Task, kernel: GraphKernel, solver: Solver, expectation: Expectation | None = None) -> None:
         self.task, self.kernel = task, kernel
         self.solver = solver.without_restarts()
         self.restarting = None if self.solver is solver else solver  # the solver with restarts, which are made once
         self.max_steps = max(1, solver.max_iterations // ITERATIONS_PER_STEP)
         self.is_coarse = solver.tolerance_nats is not None
-        self.expectation = expectation_of(task, self.is_coarse)
+        self.expectation = expectation or expectation_of(task, self.is_coarse)
         asked = EM_TOLERANCE_NATS if solver.tolerance_nats is None else solver.tolerance_nats
         self.tolerance_nats = max(asked, self.expectation.tolerance_nats)
         self.stages: list[Stage] = []
@@ -215,7 +220,7 @@ class _ExpectationMaximisation:
 
     def _has_enough_draws(self, x: Array) -> bool:
         """Whether draws cost little at a point, by gradients of groups of them; if not, there are more from now on."""
-        n_draws, most, objective = self.expectation.n_draws, max_draws(self.task), self.objective
+        n_draws, most, objective = self.expectation.n_draws, self.expectation.most_draws, self.objective
         if n_draws is None or 2 * n_draws > most or self.is_coarse:
             return True
         precision, deviations = objective.precision(x), objective.task.signals.deviations

@@ -19,10 +19,9 @@ from spectralgp.model.fields import (
     GraphGP,
     InputCovariance,
     ObservationModel,
-    TimeCovariance,
     TimeEvidence,
     are_in_time,
-    rows_in_time,
+    state_space,
 )
 from spectralgp.model.kernels import (
     GraphKernel,
@@ -39,6 +38,7 @@ from spectralgp.model.kernels import (
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Signals, as_training, read_in
 from spectralgp.model.spectra import Exact, LikelihoodErrors, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.model.statespace import Timeline
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -82,6 +82,7 @@ class Task:
         None  # how signals, which are latent then, are observed; as they are if not given
     )
     typical_variance: Positive | None = None  # of signals, where their own is not to be taken
+    is_series: Annotated[bool, UNSAVED] = False  # whether the graph kernel relates signals, at times that are inputs
 
     @classmethod
     def of(
@@ -176,6 +177,8 @@ class Task:
     @property
     def is_in_time(self) -> bool:
         """Whether signals can be filtered in the order of time, so that their number costs no cube."""
+        if self.is_series:
+            return True
         has_terms = self.carried is None and len(matern_terms(self.input_kernel, self.inputs)) > 0
         return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
 
@@ -232,6 +235,70 @@ class SmoothObjective(Constrained, Protocol):
         """Positive definite curvature to step by, if one is known."""
 
 
+class HyperparameterEvidence(Protocol):
+    """Log marginal likelihood at one point, with its derivatives in all hyperparameters."""
+
+    @property
+    def log_likelihood(self) -> float:
+        """Total in nats, the 2 pi term included."""
+
+    @property
+    def gradient(self) -> Array:
+        """Gradient in the hyperparameters, in the order of `Objective`."""
+
+    @property
+    def errors(self) -> LikelihoodErrors:
+        """Bounds of the numerical errors of the log likelihood."""
+
+    def information(self, further: float = 0.0) -> Array | None:
+        """Fisher information, if values had a `further` white variance; None where the kernel has no Jacobian."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModalEvidence(Evidence):
+    """Evidence in the eigenbases of nodes and inputs, as a function of the hyperparameters."""
+
+    kernel: GraphKernel
+    spectrum: Spectrum
+    input_slopes: Array  # derivative of K in its eigenbasis, shape (n_signals, n_signals, n_input_parameters)
+    noise_variance: float
+    learns_noise: bool
+    carry: CarryFilter | None = None  # of the autoregressive term
+
+    @property
+    def gradient(self) -> Array:
+        """Equations (6) and (7)."""
+        of_graph, n_inputs = self.kernel.pull_back(self, self.spectrum), self.input_slopes.shape[2]
+        of_inputs = np.empty(0)
+        if n_inputs:
+            of_inputs = self.input_covariance_gradient.ravel() @ self.input_slopes.reshape(-1, n_inputs)
+        noise = [float(np.sum(self.slopes)) * self.noise_variance] if self.learns_noise else []
+        return np.concatenate([of_graph, of_inputs, noise])
+
+    @property
+    def errors(self) -> LikelihoodErrors:
+        """Errors of the quadrature, if the spectrum is one."""
+
+        def variances(eigenvalues: Array) -> Array:
+            own = self.kernel.residual_power(eigenvalues) + self.noise_variance
+            return self.rows.variances(self.kernel.power(eigenvalues), own)
+
+        return self.data.errors(variances)
+
+    def information(self, further: float = 0.0) -> Array | None:
+        """Equation (19)."""
+        eigenvalues = self.spectrum.eigenvalues
+        jacobians = power_jacobians(self.kernel, eigenvalues)
+        if jacobians is None:
+            return None
+        each = np.ones(self.rows.n_signals)
+        filters = list(zip((self.rows.modes.values, each), jacobians, strict=False))
+        noise = [(each, np.full((eigenvalues.size, 1), self.noise_variance))] if self.learns_noise else []
+        precisions = 1 / (1 / self.precisions + further) if further else self.precisions
+        slopes = self.input_slopes
+        return fisher_information(precisions, self.power, self.spectrum.multiplicities, filters, slopes, noise)
+
+
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
@@ -272,8 +339,9 @@ class Objective:
         self._rotated: tuple[Spectrum, InputCovariance, SpectralData] | None = (
             None if before is None else before._rotated
         )
-        self._modal: tuple[bytes, Evidence, Array, CarryFilter | None] | None = None
-        self._series: tuple[TimeCovariance, list[Array]] | None = None
+        self._modal: tuple[bytes, ModalEvidence] | None = None
+        self._filtered: tuple[bytes, TimeEvidence] | None = None
+        self._series: tuple[Timeline, list[Array]] | None = None if before is None else before._series
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -322,25 +390,25 @@ class Objective:
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
 
     def model(self, x: Array, carries: bool = True) -> GraphGP:
-        """The prior at ``x``, with what inputs carry over unless that is left out."""
+        """The prior at ``x``, with the autoregressive term unless that is left out."""
         graph_kernel, input_theta, noise_variance = self.split(x)
         model = GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
         if self.task.carried is None or not carries:
             return model
         own = self if self.complete is None else self.completed(x)
-        return replace(model, carry=own.modal(x)[2])
+        return replace(model, carry=own.modal(x).carry)
 
     def completed(self, x: Array) -> Objective:
         """The objective of signals completed at ``x``."""
-        assert self.complete is not None  # signals without holes need not be completed
+        assert self.complete is not None  # complete signals need no completion
         return Objective(self.complete(self.model(x, carries=False)), self.graph_kernel, self.spectrum)
 
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
-        evidence, slopes, _ = self.modal(x)
+        evidence = self.modal(x)
         task = replace(self.task, input_kernel=PrecomputedCovariance())  # of which all that is asked is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
-        held._inputs = (b"", evidence.rows, slopes[:, :, :0])
+        held._inputs = (b"", evidence.rows, evidence.input_slopes[:, :, :0])
         return held
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
@@ -355,16 +423,8 @@ class Objective:
 
     def log_likelihood(self, x: Array) -> tuple[float, Array]:
         """Log marginal likelihood at ``x`` and its gradient."""
-        graph_kernel, input_theta, noise_variance = self.split(x)
         evidence = self.evidence(x)
-        graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
-        if isinstance(evidence, TimeEvidence):
-            input_gradient = evidence.theta_gradient(input_theta.size)
-        elif input_theta.size:
-            slopes = self.modal(x)[1].reshape(-1, input_theta.size)
-            input_gradient = evidence.input_covariance_gradient.ravel() @ slopes
-        noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
-        return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
+        return evidence.log_likelihood, evidence.gradient
 
     def log_prior(self, x: Array) -> tuple[float, Array]:
         """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""
@@ -381,28 +441,35 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def _evidence_in_time(self, x: Array) -> TimeEvidence:
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        inputs, eigenvalues = self.task.inputs, self.spectrum.eigenvalues
-        terms = matern_terms(self.task.input_kernel.with_theta(input_theta), inputs)
-        rows = rows_in_time(inputs[:, 0], terms)
-        if self._series is None:
-            signals, load = self.task.signals, self.spectrum.load
-            blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
-            self._series = rows, [np.ascontiguousarray(rows.load(block)) for block in blocks]
-        rows = self._series[0].at_terms(terms)
-        power, own = graph_kernel.power(eigenvalues), graph_kernel.residual_power(eigenvalues) + noise_variance
-        return TimeEvidence(rows, terms, power, own, self._series[1])
-
-    def evidence(self, x: Array) -> Evidence | TimeEvidence:
+    def evidence(self, x: Array) -> HyperparameterEvidence:
         """The evidence alone, without the prior."""
-        return self._evidence_in_time(x) if self.is_in_time else self.modal(x)[0]
+        return self._in_time(x) if self.is_in_time else self.modal(x)
 
-    def modal(self, x: Array) -> tuple[Evidence, Array, CarryFilter | None]:
-        """Evidence in the eigenbases of nodes and inputs, the slopes ``T`` of the latter, and what inputs carry over.
+    def _in_time(self, x: Array) -> TimeEvidence:
+        """Evidence by filters in the order of time, in which signals are read once."""
+        key = x.tobytes()
+        if self._filtered is None or self._filtered[0] != key:
+            task, (graph_kernel, input_theta, noise_variance) = self.task, self.split(x)
+            terms = matern_terms(task.input_kernel.with_theta(input_theta), task.inputs)
+            space, jacobian = state_space(
+                graph_kernel, self.spectrum.eigenvalues, noise_variance, terms, input_theta.size
+            )
+            if self.learns_noise:
+                noise = np.zeros((*jacobian.shape[:2], 1))
+                noise[-1] = noise_variance
+                jacobian = np.concatenate([jacobian, noise], axis=2)
+            if self._series is None:
+                signals, load, times = task.signals, self.spectrum.load, task.inputs[:, 0]
+                blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
+                order = np.argsort(times, kind="stable")
+                self._series = Timeline.of(times[order]), [np.ascontiguousarray(block[order]) for block in blocks]
+            self._filtered = key, TimeEvidence(space, jacobian, *self._series)
+        return self._filtered[1]
 
-        ``T`` is the derivative of the input covariance in its eigenbasis. Signals are read once for each basis of the
-        nodes, and turned once for each covariance of the inputs.
+    def modal(self, x: Array) -> ModalEvidence:
+        """Evidence in the eigenbases of nodes and inputs.
+
+        Signals are read once for each basis of the nodes, and turned once for each covariance of the inputs.
         """
         key = x.tobytes()
         if self._modal is None or self._modal[0] != key:
@@ -422,57 +489,36 @@ class Objective:
                 vectors = vectors if task.carried is None else block_diag(vectors, vectors)
                 self._rotated = (basis, rows, self._read[1].rotate(vectors))
             power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-            evidence, carry = Evidence(rows, power, residual + noise_variance, self._rotated[2]), None
+            evidence = ModalEvidence(
+                rows,
+                power,
+                residual + noise_variance,
+                self._rotated[2],
+                graph_kernel,
+                self.spectrum,
+                self._inputs[2],
+                noise_variance,
+                self.learns_noise,
+            )
             if task.carried is not None:
-                # the most likely carry-over at every step: to first order nothing else depends on it
+                # the most likely autoregressive term at every step: to first order nothing else depends on it
                 known = evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper
                 carry = CarryFilter.learnt(*known)
-                evidence = replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
-            self._modal = (key, evidence, self._inputs[2], carry)
-        return self._modal[1:]
+                data = evidence.data.without_carried(carry.response(basis.eigenvalues))
+                evidence = replace(evidence, data=data, carry=carry)
+            self._modal = (key, evidence)
+        return self._modal[1]
 
     def errors(self, x: Array) -> LikelihoodErrors:
         """How wrong the likelihood at ``x`` may be."""
-        evidence = self.evidence(x)
-        if isinstance(evidence, TimeEvidence):
-            return LikelihoodErrors()
-        graph_kernel, _, noise_variance = self.split(x)
-
-        def variances(eigenvalues: Array) -> Array:
-            own = graph_kernel.residual_power(eigenvalues) + noise_variance
-            return evidence.rows.variances(graph_kernel.power(eigenvalues), own)
-
-        return evidence.data.errors(variances)
+        return self.evidence(x).errors
 
     def information(self, x: Array, further: float = 0.0) -> Array | None:
         """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian.
 
         `further` is white variance that signals are seen through beside all else.
         """
-        graph_kernel, _, noise_variance = self.split(x)
-        eigenvalues = self.spectrum.eigenvalues
-        jacobians = power_jacobians(graph_kernel, eigenvalues)
-        if jacobians is None:
-            return None
-        if self.is_in_time:
-            return self._information_in_time(x, jacobians)
-        evidence, slopes, _ = self.modal(x)
-        each = np.ones(evidence.rows.n_signals)
-        filters = list(zip((evidence.rows.modes.values, each), jacobians, strict=False))
-        noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
-        precisions = 1 / (1 / evidence.precisions + further) if further else evidence.precisions
-        return fisher_information(precisions, evidence.power, self.spectrum.multiplicities, filters, slopes, noise)
-
-    def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:
-        """Whittle's, equation (33), in the order of the parameters."""
-        _, input_theta, noise_variance = self.split(x)
-        signal, *residual = jacobians
-        noise = np.full((len(signal), int(self.learns_noise)), noise_variance)
-        on_own = np.hstack([np.zeros(signal.shape), *residual, noise])
-        on_power, n_last = np.pad(signal, ((0, 0), (0, on_own.shape[1] - signal.shape[1]))), on_own.shape[1]
-        found = self._evidence_in_time(x).information(on_power, on_own, input_theta.size)
-        order = [*range(self.n_graph), *range(n_last, len(found)), *range(self.n_graph, n_last)]
-        return found[np.ix_(order, order)]
+        return self.evidence(x).information(further)
 
     def precision(self, x: Array, further: float = 0.0) -> Array | None:
         """Positive definite curvature to step by: `information` plus that of the prior; None without either."""

@@ -141,9 +141,10 @@ class Sqp(Solver):
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
-            # with a prior and a residual, forms on the way need no more than to lead to the next; without a prior
-            # they decide which maximum it is
-            solver = self if form in kernels or residual_of(form) is None else self.coarse()
+            # with a prior and a residual, or of a series, forms on the way need no more than to lead to the next;
+            # without a prior they decide which maximum it is
+            is_passed = form not in kernels and (task.is_series or residual_of(form) is not None)
+            solver = self.coarse() if is_passed else self
             if task.prior is None:
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)
             found = solver._refined(objective, starts)
@@ -171,7 +172,7 @@ class Sqp(Solver):
         fits = []
         for kernel, other in zip(kernels, warm_starts, strict=True):
             spectrum = other.model.spectrum
-            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
+            if _is_silent(task, other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
             found = self._refined(objective, [objective.point(other.model)])
@@ -297,14 +298,16 @@ def _grown(objective: Objective, found: SearchResult, silent_share: float) -> li
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
     search, rest = kernel.search(), found.x[before.theta.size :]
     starts = [np.concatenate([theta, rest]) for theta in (search.grown_from(before), *search.given_starts())]
-    if _is_silent(before, objective.spectrum, objective.split(starts[0])[2], silent_share):
+    if _is_silent(objective.task, before, objective.spectrum, objective.split(starts[0])[2], silent_share):
         # at zero the slope in every coefficient vanishes: no way out from there
         starts += objective.starting_points()
     return starts
 
 
-def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
-    """Whether a kernel explains less than a share of what is explained by none."""
+def _is_silent(task: Task, kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
+    """Whether a kernel explains less than a share of what is explained by none; a series starts its last form anew."""
+    if task.is_series:
+        return False
     unexplained = noise_variance + float(mean_over_nodes(spectrum, kernel.residual_power(spectrum.eigenvalues)))
     return mean_power(kernel, spectrum) < share * unexplained
 
@@ -620,7 +623,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:
         noises = [task.known_noise]
-    evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))[0]
+    evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))
     rows, data = evidence.rows, evidence.data
     best, block = list[tuple[float, Array, float]](), max(1, MAX_BLOCK // data.energies.size)
     for grid in GRIDS:

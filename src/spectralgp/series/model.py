@@ -169,11 +169,9 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     fit = model.stack.heaviest_on_graph
     if fit is None:
         raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
-    spectrum = decompose(graph, fit.dynamics.powers[0].laplacian, scaled=True)
-    kernels = [kernel.moved_to(spectrum) for kernel in fit.dynamics.kernels]
-    dynamics = fit.dynamics.with_kernels(kernels, fit.dynamics.noise_variance)
-    process, n_nodes = dynamics.process(spectrum), graph.n_nodes
-    member = EnsembleMember(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
+    spectrum, n_nodes = decompose(graph, fit.kernel.laplacian, scaled=True), graph.n_nodes
+    fit = fit.moved_to(spectrum)
+    member, process = EnsembleMember(GRAPH, fit.process, fit), fit.process
     mean = replace(
         model.mean,
         seasons=(),
@@ -256,8 +254,8 @@ def learn_members(
         power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
         forms = (power, rate if name == GRAPH else None, rest if has_residual else None)
         known = before[name].fit if name in before else None
-        start, spectrum = None if known is None else known.dynamics, decompose(graph, laplacian, scaled=True)
-        return learn_on_graph(spectrum, steps, values, components, *forms, solver, start)
+        spectrum = decompose(graph, laplacian, scaled=True)
+        return learn_on_graph(spectrum, steps, values, components, *forms, solver, known)
 
     if NODES in names:
         mention("nodes on their own")
@@ -266,7 +264,7 @@ def learn_members(
     if SEPARABLE in names:
         mention("the graph, one rate for all frequencies")
         fits = {one: on_graph(SEPARABLE, one) for one in laplacians}
-        best = max(fits, key=lambda one: fits[one].value)
+        best = max(fits, key=lambda one: fits[one].log_posterior)
         found[SEPARABLE], laplacians = EnsembleMember(SEPARABLE, fits[best].process, fits[best]), (best,)
     if GRAPH in names:
         mention("the graph, a rate for each frequency")
@@ -345,7 +343,7 @@ def learn_series(
             keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
-        laplacians = tuple(one.fit.dynamics.powers[0].laplacian for one in members.values() if one.fit is not None)[:1]
+        laplacians = tuple(one.fit.kernel.laplacian for one in members.values() if one.fit is not None)[:1]
     else:
         names = names[:1]
     members = learn_members(*of_what, rows.steps, values, names, laplacians, solver, compared)

@@ -176,7 +176,7 @@ class FilteredProcess:
         matrices, missing = space.matrices(np.array([time - self.time])), np.isnan(row)
         mean, covariance = matrices.moved(0, self.state, self.covariance)
         opened = matrices.carried(0, self.unknown)
-        gains = covariance[:, space.layout[2]].sum(axis=1)
+        gains = covariance[:, space.layout.heads].sum(axis=1)
         variances = space.variances(covariance)
         scaled = gains / variances
         after = covariance - scaled[:, None] * gains

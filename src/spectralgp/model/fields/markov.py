@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
+from typing import ClassVar
 
 import numpy as np
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.factors import PosteriorRows, PowersOfEigenvalues, RowCovariance
-from spectralgp.model.kernels import NewInputs
+from spectralgp.model.kernels import GraphKernel, NewInputs, power_jacobians
 from spectralgp.model.kernels.inputs import MaternTerm
+from spectralgp.model.spectra import LikelihoodErrors
 from spectralgp.model.statespace import (
     Component,
     Filter,
@@ -76,12 +78,6 @@ class TimeCovariance(RowCovariance):
             space = StateSpace(self.components, np.maximum(power, 0.0) * self.shares, rates, own)
             self._filters[key] = Filter.of(space, self.timeline, keeps_covariances=True)
         return self._filters[key]
-
-    def at_terms(self, terms: Sequence[MaternTerm]) -> TimeCovariance:
-        """The same signals under other Matern kernels."""
-        other = rows_in_time(self.moments, terms)
-        other.__dict__["timeline"] = self.timeline  # which does not depend on them
-        return other
 
     def load(self, signals: Array) -> Array:
         return signals[..., self.order, :]
@@ -173,65 +169,67 @@ def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> TimeCovariance:
     )
 
 
+@singledispatch
+def process_rows(kernel: GraphKernel, eigenvalues: Array, times: Array) -> TimeCovariance | None:
+    """Covariance of rows that the graph kernel itself relates, by their times (n, 1); None for all other kernels."""
+    return None
+
+
+@singledispatch
+def state_space(
+    kernel: GraphKernel, eigenvalues: Array, noise_variance: float, terms: Sequence[MaternTerm], n_inputs: int
+) -> tuple[StateSpace, Array]:
+    """State space of signals in time, and its Jacobian in the parameters of the graph kernel and the input kernel.
+
+    `terms` are those of the input kernel, which has `n_inputs` parameters. The Jacobian, of powers, rates and own
+    variances, has shape (2 n_components + 1, n_modes, n_parameters).
+    """
+    power, own = kernel.power(eigenvalues), kernel.residual_power(eigenvalues) + noise_variance
+    signal, *residual = power_jacobians(kernel, eigenvalues) or ()
+    n, n_graph = len(terms), kernel.theta.size
+    jacobian = np.zeros((2 * n + 1, eigenvalues.size, n_graph + n_inputs))
+    jacobian[-1, :, signal.shape[1] : n_graph] = np.hstack([np.empty((eigenvalues.size, 0)), *residual])
+    for number, term in enumerate(terms):
+        jacobian[number, :, : signal.shape[1]] = term.variance * signal
+        for place in term.of_variance:
+            jacobian[number, :, n_graph + place] = term.variance * power
+        for place in term.of_length:
+            jacobian[n + number, :, n_graph + place] = -term.rate
+    shares, rates = np.array([[term.variance, term.rate] for term in terms]).T[:, :, None]
+    components = tuple(MaternComponent(term.smoothness) for term in terms)
+    return StateSpace(components, np.maximum(power, 0.0) * shares, rates + np.zeros(eigenvalues.size), own), jacobian
+
+
 @dataclass(frozen=True, eq=False)
 class TimeEvidence:
-    """Log marginal likelihood of signals that follow one another, with its derivatives: equation (30).
+    """Log marginal likelihood of signals in the order of time, with its derivatives: equation (30).
 
-    Coefficients are those of the signals in the order of time, and of what they may deviate by where they have holes.
+    Coefficients are those of the signals and of factors of the covariance of missing values: outer products add up.
     """
 
-    rows: TimeCovariance
-    terms: Sequence[MaternTerm]  # that the rows are made of
-    power: Array  # gamma, one per frequency
-    own: Array  # eta + sigma^2
+    space: StateSpace
+    jacobian: Array  # of powers, rates and own variances in all parameters: (2 n_components + 1, n_modes, n_parameters)
+    timeline: Timeline
     coefficients: Sequence[Array]
-
-    @property
-    def _space(self) -> StateSpace:
-        return self.rows.filter(self.power, self.own).space
+    errors: ClassVar[LikelihoodErrors] = LikelihoodErrors()  # none
 
     @cached_property
     def _slopes(self) -> ProcessGradient:
-        return evaluate(self._space, self.rows.timeline, self.coefficients)
+        return evaluate(self.space, self.timeline, self.coefficients)
 
-    @cached_property
+    @property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included."""
         return float(self._slopes.values.sum())
 
     @property
-    def slopes(self) -> Array:
-        """Derivatives in what each signal has for itself, summed over the signals, shape (1, n_frequencies)."""
-        return self._slopes.own[None]
+    def gradient(self) -> Array:
+        """Gradient in all parameters."""
+        local = np.vstack([self._slopes.powers, self._slopes.rates, self._slopes.own])
+        return np.tensordot(local, self.jacobian, 2)
 
-    @property
-    def power_gradient(self) -> Array:
-        """Derivative in the power at each frequency."""
-        return (self.rows.shares * self._slopes.powers).sum(axis=0)
-
-    def theta_gradient(self, n_parameters: int) -> Array:
-        """Derivatives in the parameters of the kernel."""
-        found = np.zeros(n_parameters)
-        for number, term in enumerate(self.terms):
-            found[list(term.of_variance)] += term.variance * float(self._slopes.powers[number] @ self.power)
-            found[list(term.of_length)] -= term.rate * float(self._slopes.rates[number].sum())
-        return found
-
-    def information(self, on_power: Array, on_own: Array, n_parameters: int) -> Array:
-        """Fisher information, equation (33), of parameters of graph kernels and of the kernel.
-
-        They are given by the derivatives (n_frequencies, n_directions) of the power and of what each signal has for
-        itself; those of the kernel come last.
-        """
-        n, n_modes = len(self.terms), self.power.size
-        directions = np.zeros((2 * n + 1, n_modes, on_power.shape[1] + n_parameters))
-        graph = slice(0, on_power.shape[1])
-        directions[-1, :, graph] = on_own
-        for number, term in enumerate(self.terms):
-            directions[number, :, graph] = term.variance * on_power
-            for place in term.of_variance:
-                directions[number, :, graph.stop + place] = term.variance * self.power
-            for place in term.of_length:
-                directions[n + number, :, graph.stop + place] = -term.rate
-        local = information(self._space, self.rows.timeline)
-        return np.einsum("lja,lkj,kjb->ab", directions, local, directions, optimize=True)
+    def information(self, further: float = 0.0) -> Array:
+        """Fisher information of all parameters, equation (33), if values had a `further` white variance."""
+        space = replace(self.space, own=self.space.own + further) if further else self.space
+        local = information(space, self.timeline)
+        return np.einsum("lja,lkj,kjb->ab", self.jacobian, local, self.jacobian, optimize=True)

@@ -6,12 +6,14 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, check_derivative
 from spectralgp._basics.saved import NotNegative, ge
 from spectralgp.graphs import LaplacianKind
@@ -48,6 +50,7 @@ class GraphKernel(FrozenParameters, ABC):
     scaled: bool = False
     floor: float = 0.0  # variance subtracted from the residual's power, since it counts as noise
     shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian: then it has a filter
+    residual: SpectralKernel | None = None  # kernel of what the inputs do not explain
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same on every graph
     constraint: str | None = None  # a filter is non-negative at the "eigenvalues", or on the whole "interval"
 
@@ -154,8 +157,10 @@ class CombinedKernel(SpectralKernel):
     laplacian: LaplacianKind
     scaled: bool
 
+    __getstate__ = without_caches
+
     @classmethod
-    def of(cls, *parts: SpectralKernel) -> Self:
+    def of(cls, *parts: SpectralKernel, **fields: Any) -> Self:
         """Combine kernels of one Laplacian; those that need no graph take that of the others."""
         decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
         spectra = {(part.laplacian, part.scaled) for part in decided}
@@ -165,18 +170,25 @@ class CombinedKernel(SpectralKernel):
                 f"kernels must be functions of one Laplacian to go together; got {words}. "
                 "Give them the same laplacian and scaled, or stack them in a list instead."
             )
-        return cls(parts, *spectra.pop())
+        return cls(parts, *spectra.pop(), **fields)
 
     @property
     def theta(self) -> Array:
         return np.concatenate([part.theta for part in self.kernels])
 
+    @cached_property
+    def places(self) -> list[slice]:
+        """Places of the parameters of each kernel in `theta`."""
+        ends = accumulate((part.theta.size for part in self.kernels), initial=0)
+        return [slice(*pair) for pair in pairwise(ends)]
+
     def with_theta(self, theta: ArrayLike) -> Self:
-        values, learnt, end = np.asarray(theta, dtype=float), list[SpectralKernel](), 0
-        for part in self.kernels:
-            start, end = end, end + part.theta.size
-            learnt.append(part.with_theta(values[start:end]))
-        return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without the floor of the previous filter
+        values, pairs = np.asarray(theta, dtype=float), zip(self.kernels, self.places, strict=True)
+        changes: dict[str, Any] = {"floor": 0.0} if self.floor else {}  # which belonged to the previous filter
+        learnt = tuple(part.with_theta(values[place]) for part, place in pairs)
+        other = dataclasses.replace(self, kernels=learnt, **changes)
+        other.__dict__["places"] = self.places  # which do not depend on the values
+        return other
 
     def check_derivatives(self) -> None:
         for part in self.kernels:
@@ -197,7 +209,7 @@ class CombinedSearch(KernelSearch):
 
     kernel: CombinedKernel
 
-    @property
+    @cached_property
     def parts(self) -> list[KernelSearch]:
         """The search space of each kernel."""
         return [part.search() for part in self.kernel.kernels]
@@ -245,9 +257,8 @@ class CombinedSearch(KernelSearch):
         return LogPrior(sum(values), slope, sum(noise_slopes), precision)
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
-        before = accumulate((part.theta.size for part in self.kernel.kernels), initial=0)
-        parts = zip(before, self.parts, strict=False)  # the last number is that of all parameters
-        return tuple(one.after(size) for size, part in parts for one in part.positivity(spectrum, coarse))
+        pairs = zip(self.parts, self.kernel.places, strict=True)
+        return tuple(one.after(place.start) for part, place in pairs for one in part.positivity(spectrum, coarse))
 
 
 def _in_step(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -267,10 +278,9 @@ class KernelSum(CombinedKernel):
     """
 
     @classmethod
-    def of(cls, *parts: SpectralKernel) -> Self:
-        return super().of(
-            *(own for part in parts for own in (part.kernels if isinstance(part, KernelSum) else (part,)))
-        )
+    def of(cls, *parts: SpectralKernel, **fields: Any) -> Self:
+        flat = [own for part in parts for own in (part.kernels if isinstance(part, KernelSum) else (part,))]
+        return super().of(*flat, **fields)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
         return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
@@ -308,6 +318,11 @@ class WithResidual(CombinedKernel):
     kernels: Annotated[tuple[SpectralKernel, ...], ge(2, 2)]
     floor: NotNegative = 0.0
 
+    @property
+    def residual(self) -> SpectralKernel | None:  # type: ignore[override]
+        """Kernel of what the inputs do not explain."""
+        return self.kernels[1]
+
     def power(self, eigenvalues: ArrayLike) -> Array:
         return self.kernels[0].power(eigenvalues)
 
@@ -342,7 +357,7 @@ def signal_of(kernel: GraphKernel) -> GraphKernel:
 
 def residual_of(kernel: GraphKernel) -> SpectralKernel | None:
     """Return the kernel of the residual, which inputs do not explain; None without one."""
-    return kernel.kernels[1] if isinstance(kernel, WithResidual) else None
+    return kernel.residual
 
 
 def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import Polynomial as PowerSeries
-from numpy.polynomial.chebyshev import chebvander
+from numpy.polynomial.chebyshev import chebder, chebroots, chebtrim, chebvander
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
@@ -19,9 +19,9 @@ from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_ar
 from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
-from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
+from spectralgp.model.kernels.base import GraphKernel, SpectralKernel
 from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
-from spectralgp.model.spectra import Spectrum, mean_over_nodes
+from spectralgp.model.spectra import Spectrum
 
 UPPER_ROUNDING = 1e-9  # share of the interval by which the largest eigenvalue may exceed it
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
@@ -130,7 +130,13 @@ class Polynomial(SpectralKernel):
     def with_theta(self, theta: ArrayLike) -> Self:
         if self.fixed:
             return self
-        return dataclasses.replace(self, chebyshev=tuple(np.asarray(theta, dtype=float).tolist()))
+        values = np.array(theta, dtype=float)
+        if self.degree == "auto" or values.size != self.degree + 1:
+            return dataclasses.replace(self, chebyshev=tuple(values.tolist()))  # which refuses it
+        values.setflags(write=False)
+        other = object.__new__(type(self))  # at every step of a search: what was checked needs no second check
+        other.__dict__.update({**vars(self), "chebyshev": tuple(values.tolist()), "_coefficients": values})
+        return other
 
     def scaled_by(self, factor: float) -> Self:
         if self.chebyshev is None:
@@ -205,15 +211,16 @@ class Polynomial(SpectralKernel):
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         design = self.design(eigenvalues)
-        return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
+        return 2 * (design @ self._coefficients)[:, None] * (design[:, :0] if self.fixed else design)
 
     def extrema(self) -> Array:
         """Candidates for the extrema of the filter on ``[0, upper]``: the ends and stationary points."""
         ends = np.array([0.0, self.upper])
         if self._coefficients.size < 3:
             return ends
-        slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
-        roots = np.asarray(slope.roots() if slope.degree() > 0 else [])
+        slope = chebder(self._coefficients, scl=2 / self.upper)
+        slope = chebtrim(slope, 1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
+        roots = self.upper * (chebroots(slope) + 1) / 2
         real = roots[np.abs(roots.imag) < 1e-6 * self.upper].real
         return np.union1d(ends, np.clip(real, 0.0, self.upper))
 
@@ -292,13 +299,14 @@ class PolynomialSearch(KernelSearch):
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
         """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
-        kernel, eigenvalues = self.kernel, spectrum.eigenvalues
-        theta, scale = kernel.theta, mean_power(kernel, spectrum) + noise_variance
+        theta, design = self.kernel.theta, self.kernel.design(spectrum.eigenvalues)
+        response, design = design @ self.kernel._coefficients, design[:, : theta.size]
+        shares = spectrum.multiplicities / spectrum.graph.n_nodes
+        scale = float(shares @ np.square(response)) + noise_variance
         weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
         penalty = 0.5 * float(weights @ theta**2)
-        slope = mean_over_nodes(spectrum, kernel.power_jacobian(eigenvalues)) / scale
-        design = kernel.design(eigenvalues)[:, : theta.size]
-        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.graph.n_nodes * scale)
+        slope = 2 * (shares * response) @ design / scale
+        bend = 2 * np.asarray((shares[:, None] * design).T @ design) / scale
         crossed = np.multiply.outer(weights * theta, slope)
         precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
         return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)
@@ -307,20 +315,29 @@ class PolynomialSearch(KernelSearch):
         kernel = self.kernel
         if kernel.constraint is None or kernel.fixed:
             return ()
-        has_points = kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors
-        points = spectrum.eigenvalues if has_points else np.empty(0)
+        n_terms, has_points = (
+            kernel._coefficients.size,
+            kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors,
+        )
+        points, constant = spectrum.eigenvalues if has_points else np.empty(0), np.eye(1, n_terms)[0]
+        if has_points and not coarse:
+            return (Positivity(points, kernel.design(points), constant),)
         if coarse:
-            spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * kernel.theta.size))) / 2
+            spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * n_terms))) / 2
             middles = (points[1:] + points[:-1]) / 2
             points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
-        elif not has_points:
+        else:
             points = kernel.extrema()
-        return (Positivity(points, kernel.design(points), np.eye(1, kernel.theta.size)[0]),)
+        return (Positivity(points, _vandermonde(points, n_terms - 1, kernel.upper), constant),)
 
 
 @lru_cache(maxsize=32)  # learning needs those of one spectrum at every step
 def _design(points: bytes, degree: int, upper: float) -> Array:
-    return frozen(np.asarray(chebvander(2 * np.frombuffer(points) / upper - 1, degree), dtype=float))
+    return frozen(_vandermonde(np.frombuffer(points), degree, upper))
+
+
+def _vandermonde(points: Array, degree: int, upper: float) -> Array:
+    return np.asarray(chebvander(2 * points / upper - 1, degree), dtype=float)
 
 
 def _padded(coefficients: NDArray[Any], size: int) -> tuple[float, ...]:

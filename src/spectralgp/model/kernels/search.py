@@ -31,7 +31,7 @@ class Positivity:
 
     def response(self, x: Array) -> Array:
         """Return the filter at the points."""
-        return np.asarray(self.rows_of(slice(None), x.size) @ x)
+        return np.asarray(self.rows @ x[self.first : self.first + self.constant.size])
 
     def raised(self, x: Array, by: float) -> Array:
         """Return parameters whose filter is higher by a constant."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -104,6 +104,33 @@ class ProcessGradient(NamedTuple):
     own: Array  # (n_modes,)
 
 
+class StateLayout(NamedTuple):
+    """States of components one after the other, in blocks with a transition each."""
+
+    n_states: int
+    blocks: list[tuple[int, int, slice, int]]  # each with its component, number there, states, and first entry
+    rows: Indices  # (n_entries,), of the entries of transitions that are not zero
+    columns: Indices
+    heads: Indices  # states whose sum is the value
+    n_blocks: Array  # (n_components, 1)
+    stationary: list[Array]  # covariance of the states of a block of power one, by component
+
+
+@lru_cache(maxsize=64)  # a search has the same components at every step
+def state_layout(components: tuple[Component, ...]) -> StateLayout:
+    """Layout of the states of components."""
+    stationary, state, entry = [component.stationary for component in components], 0, 0
+    n_blocks, blocks = [component.n_blocks for component in components], []
+    for number, own in enumerate(stationary):
+        for block in range(n_blocks[number]):
+            blocks.append((number, block, slice(state, state + len(own)), entry))
+            state, entry = state + len(own), entry + own.size
+    grids = [np.mgrid[states, states].reshape(2, -1) for _, _, states, _ in blocks]
+    rows, columns = np.concatenate(grids, axis=1).astype(np.int64)
+    heads = np.array([states.start for _, _, states, _ in blocks], np.int64)
+    return StateLayout(state, blocks, rows, columns, heads, np.array(n_blocks)[:, None], stationary)
+
+
 @dataclass(frozen=True, eq=False)
 class StateSpace:
     """A sum of components at every mode, and what each value has for itself: equation (28)."""
@@ -119,27 +146,14 @@ class StateSpace:
         return self.own.size
 
     @cached_property
+    def layout(self) -> StateLayout:
+        """Layout of the states."""
+        return state_layout(self.components)
+
+    @property
     def n_states(self) -> int:
         """Number of states per mode."""
-        return sum(component.n_states for component in self.components)
-
-    @cached_property
-    def _blocks(self) -> list[tuple[int, int, slice, int]]:
-        """For every block its component, its number there, its states, and the first of its entries."""
-        found, state, entry = [], 0, 0
-        for number, component in enumerate(self.components):
-            size = len(component.stationary)
-            for block in range(component.n_blocks):
-                found.append((number, block, slice(state, state + size), entry))
-                state, entry = state + size, entry + size**2
-        return found
-
-    @cached_property
-    def layout(self) -> tuple[Indices, Indices, Indices]:
-        """Rows and columns of the transitions' entries, and the states that add up to a value."""
-        grids = [np.mgrid[states, states].reshape(2, -1) for _, _, states, _ in self._blocks]
-        rows, columns = np.concatenate(grids, axis=1).astype(np.int64)
-        return rows, columns, np.array([states.start for _, _, states, _ in self._blocks], np.int64)
+        return self.layout.n_states
 
     def modes(self, chosen: slice) -> StateSpace:
         """Some of the modes."""
@@ -148,14 +162,15 @@ class StateSpace:
     @cached_property
     def shares(self) -> Array:
         """Powers of single blocks, shape (n_components, n_modes)."""
-        return self.powers / np.array([component.n_blocks for component in self.components])[:, None]
+        return self.powers / self.layout.n_blocks
 
     @cached_property
     def stationary(self) -> Array:
         """Covariance of the states before anything is seen, shape (n_states, n_states, n_modes)."""
-        found = np.zeros((self.n_states, self.n_states, self.n_modes))
-        for number, _, states, _ in self._blocks:
-            found[states, states] = np.multiply.outer(self.components[number].stationary, self.shares[number])
+        layout = self.layout
+        found = np.zeros((layout.n_states, layout.n_states, self.own.size))
+        for number, _, states, _ in layout.blocks:
+            found[states, states] = np.multiply.outer(layout.stationary[number], self.shares[number])
         return found
 
     @cached_property
@@ -173,39 +188,38 @@ class StateSpace:
         return self._remembered[gap]
 
     def _matrices(self, gaps: Array) -> TransitionMatrices:
-        rows, columns, _ = self.layout
-        entries = np.empty((gaps.size, rows.size, self.n_modes))
+        layout, n_modes = self.layout, self.own.size
+        entries = np.empty((gaps.size, layout.rows.size, n_modes))
         slopes = np.empty(entries.shape)
-        noises = np.zeros((gaps.size, self.n_states, self.n_states, self.n_modes))
+        noises = np.zeros((gaps.size, layout.n_states, layout.n_states, n_modes))
         parts = [
             component.transitions(gaps, rates) for component, rates in zip(self.components, self.rates, strict=True)
         ]
-        for number, block, states, entry in self._blocks:
-            stationary, matrix = self.components[number].stationary, parts[number][0][:, block]
+        for number, block, states, entry in layout.blocks:
+            stationary, matrix = layout.stationary[number], parts[number][0][:, block]
             here = slice(entry, entry + stationary.size)
-            entries[:, here] = matrix.reshape(gaps.size, -1, self.n_modes)
-            slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
+            entries[:, here] = matrix.reshape(gaps.size, -1, n_modes)
+            slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, n_modes)
             kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
-        return TransitionMatrices(entries, slopes, noises, rows, columns)
+        return TransitionMatrices(entries, slopes, noises, layout.rows, layout.columns)
 
     def values(self, states: Array) -> Array:
         """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
-        return states[..., self.layout[2], :].sum(axis=-2)
+        return states[..., self.layout.heads, :].sum(axis=-2)
 
     def variances(self, covariance: Array) -> Array:
         """Variances of values, with what each has for itself, by covariances of the states, shape (..., n_modes)."""
-        rows, columns = np.ix_(self.layout[2], self.layout[2])
+        rows, columns = np.ix_(self.layout.heads, self.layout.heads)
         return covariance[..., rows, columns, :].sum(axis=(-3, -2)) + self.own
 
     def pulled_back(self, matrices: TransitionMatrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
         """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
-        found = np.zeros((2, *self.powers.shape))
+        found, layout = np.zeros((2, *self.powers.shape)), self.layout
         n_gaps = len(matrices.entries)
-        for number, _, states, entry in self._blocks:
-            component = self.components[number]
-            stationary, share = component.stationary, self.shares[number]
-            shape = (n_gaps, *stationary.shape, self.n_modes)
+        for number, _, states, entry in layout.blocks:
+            stationary, share = layout.stationary[number], self.shares[number]
+            shape = (n_gaps, *stationary.shape, self.own.size)
             here = slice(entry, entry + stationary.size)
             matrix, slope = (part[:, here].reshape(shape) for part in (matrices.entries, matrices.slopes))
             halves = (np.einsum("uabj,bc->uacj", part, stationary) for part in (matrix, slope))
@@ -214,7 +228,7 @@ class StateSpace:
             unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
                 "abj,ab->j", first, stationary
             )
-            found[0, number] += unit / component.n_blocks
+            found[0, number] += unit / layout.n_blocks[number]
             found[1, number] += np.einsum("uqj,uqj->j", on_entries[:, here], matrices.slopes[:, here])
             found[1, number] -= 2 * share * np.einsum("uabj,uabj->j", noises, moved)
         return found
@@ -257,10 +271,9 @@ class Filter:
     @cached_property
     def chain(self) -> FilterChain:
         """What loops run along."""
-        matrices, line = self.matrices, self.timeline
-        return FilterChain(
-            matrices.entries, *self.space.layout, matrices.noises, np.array(self.space.own), line.which, line.common
-        )
+        matrices, line, heads = self.matrices, self.timeline, self.space.layout.heads
+        places, own = (matrices.rows, matrices.columns, heads), np.array(self.space.own)
+        return FilterChain(matrices.entries, *places, matrices.noises, own, line.which, line.common)
 
     @cached_property
     def table(self) -> FilterGains:
@@ -314,7 +327,7 @@ class Filter:
         before = np.searchsorted(line.times, times, side="right") - 1
         has_past, has_future = before >= 0, before + 1 < n_steps
         left = np.broadcast_to(space.stationary, (times.size, *states)).copy()
-        heads = space.layout[2]
+        heads = space.layout.heads
         if has_past.any():
             matrices = space.matrices(times[has_past] - line.times[before[has_past]])
             past = self.table.filtered[self.table.row_of[before[has_past]]]
@@ -337,7 +350,7 @@ class Filter:
 
     def times(self, values: Array) -> Array:
         """``C z``."""
-        shared = self.space.stationary[:, self.space.layout[2]].sum(axis=1)
+        shared = self.space.stationary[:, self.space.layout.heads].sum(axis=1)
         return _loops().products(self.chain, shared, np.ascontiguousarray(values))
 
     def whitened(self, values: Array) -> Array:
@@ -380,9 +393,12 @@ def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
 
 def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> ProcessGradient:
     """Log likelihoods with their derivatives, by lots of modes: equation (30)."""
+    chosen = list(lots(space, timeline))
+    if len(chosen) == 1:
+        return Filter.of(space, timeline, keeps_covariances=True).slopes(values)
     found = [
         Filter.of(space.modes(lot), timeline, keeps_covariances=True).slopes([one[:, lot] for one in values])
-        for lot in lots(space, timeline)
+        for lot in chosen
     ]
     return ProcessGradient(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 

@@ -130,6 +130,33 @@ def _mirror(out: Any) -> None:
                 out[other, state, mode] = out[state, other, mode]
 
 
+@register_jitable
+def _observe(predicted: Any, before: Any, own: Any, heads: Any, gain: Any, variance: Any, after: Any) -> float:
+    """Gain, variance and covariance after a value is observed; returns the relative change since the step before."""
+    n_states, n_modes = gain.shape
+    _clear(gain)
+    for head in heads:
+        for state in range(n_states):
+            for mode in range(n_modes):
+                gain[state, mode] += 0.5 * (predicted[state, head, mode] + predicted[head, state, mode])
+    for mode in range(n_modes):
+        variance[mode] = own[mode]
+    _add_value(heads, gain, 1.0, variance)
+    change = 0.0
+    for state in range(n_states):
+        for mode in range(n_modes):
+            gain[state, mode] /= variance[mode]
+        for other in range(state + 1):
+            for mode in range(n_modes):
+                whole = 0.5 * (predicted[state, other, mode] + predicted[other, state, mode])
+                after[state, other, mode] = whole - gain[state, mode] * gain[other, mode] * variance[mode]
+        for mode in range(n_modes):
+            moved = abs(after[state, state, mode] - before[state, state, mode])
+            change = max(change, moved / (predicted[state, state, mode] + variance[mode]))
+    _mirror(after)
+    return change
+
+
 def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
     n_steps, n_states, n_modes = which.size, first.shape[0], first.shape[2]
@@ -155,27 +182,7 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
             _multiply_matrix(transitions[gap], rows, columns, covariance, product)
             _copy_all(chain.noises[gap], predicted)
             _add_product(product, transitions[gap], columns, rows, predicted)  # A P A^T + Q
-        gain, variance = gains[n_found], variances[n_found]
-        _clear(gain)
-        for head in heads:
-            for state in range(n_states):
-                for mode in range(n_modes):
-                    gain[state, mode] += 0.5 * (predicted[state, head, mode] + predicted[head, state, mode])
-        for mode in range(n_modes):
-            variance[mode] = chain.own[mode]
-        _add_value(heads, gain, 1.0, variance)
-        change = 0.0
-        for state in range(n_states):
-            for mode in range(n_modes):
-                gain[state, mode] /= variance[mode]
-            for other in range(state + 1):
-                for mode in range(n_modes):
-                    whole = 0.5 * (predicted[state, other, mode] + predicted[other, state, mode])
-                    product[state, other, mode] = whole - gain[state, mode] * gain[other, mode] * variance[mode]
-            for mode in range(n_modes):
-                moved = abs(product[state, state, mode] - covariance[state, state, mode])
-                change = max(change, moved / (predicted[state, state, mode] + variance[mode]))
-        _mirror(product)
+        change = _observe(predicted, covariance, chain.own, heads, gains[n_found], variances[n_found], product)
         _copy_all(product, covariance)
         _copy_all(covariance, filtered[n_found if keep else 0])
         index[step] = n_found
@@ -277,6 +284,40 @@ def _scores(chain: Any, table: Any, innovations: Any, states: Any) -> Any:
     return energies, squares, first, crossed
 
 
+@register_jitable
+def _precede(after: Any, gain: Any, variance: Any, heads: Any, seen: Any, diagonal: Any, here: Any) -> None:
+    """Information before a value is seen, ``(I - h k^T) N (I - k h^T) + h h^T / s``, and its diagonal at the value."""
+    n_states, n_modes = gain.shape
+    _clear(seen)
+    for state in range(n_states):
+        for other in range(n_states):
+            for mode in range(n_modes):
+                seen[state, mode] += after[state, other, mode] * gain[other, mode]
+    for mode in range(n_modes):
+        diagonal[mode] = 1 / variance[mode]
+    for state in range(n_states):
+        for mode in range(n_modes):
+            diagonal[mode] += gain[state, mode] * seen[state, mode]
+    _copy_all(after, here)
+    for head in heads:
+        for state in range(n_states):
+            for mode in range(n_modes):
+                here[head, state, mode] -= seen[state, mode]
+                here[state, head, mode] -= seen[state, mode]
+        _add_to_heads(heads, diagonal, here[head])
+
+
+@register_jitable
+def _change(before: Any, after: Any, variance: Any) -> float:
+    """Largest relative change of the diagonals of informations."""
+    change = 0.0
+    for state in range(before.shape[0]):
+        for mode in range(before.shape[2]):
+            moved = abs(before[state, state, mode] - after[state, state, mode])
+            change = max(change, moved / (before[state, state, mode] + 1 / variance[mode]))
+    return change
+
+
 def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wanted: Any) -> Any:
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
     gains, variances, filtered, index = table
@@ -291,24 +332,7 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
     while step >= 0:
         row, gap = index[step], which[step]
         is_repeated = step > 0 and row == index[step - 1]
-        # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
-        _clear(seen)
-        for state in range(n_states):
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    seen[state, mode] += after[state, other, mode] * gains[row, other, mode]
-        for mode in range(n_modes):
-            diagonal[mode] = 1 / variances[row, mode]
-        for state in range(n_states):
-            for mode in range(n_modes):
-                diagonal[mode] += gains[row, state, mode] * seen[state, mode]
-        _copy_all(after, here)
-        for head in heads:
-            for state in range(n_states):
-                for mode in range(n_modes):
-                    here[head, state, mode] -= seen[state, mode]
-                    here[state, head, mode] -= seen[state, mode]
-            _add_to_heads(heads, diagonal, here[head])
+        _precede(after, gains[row], variances[row], heads, seen, diagonal, here)
         n_times = 1
         while is_still and step > n_times and row == index[step - n_times - 1]:
             n_times += 1
@@ -330,11 +354,7 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
         if with_sums:
             _add_entries(n_times, product, filtered[index[step - 1]], rows, columns, crossed[gap])
         if is_repeated:
-            change = 0.0
-            for state in range(n_states):
-                for mode in range(n_modes):
-                    moved = abs(before[state, state, mode] - after[state, state, mode])
-                    change = max(change, moved / (before[state, state, mode] + 1 / variances[row, mode]))
+            change = _change(before, after, variances[row])
             is_still, last_change = _has_settled(change, last_change, tolerance), change
         else:
             is_still, last_change = False, np.inf

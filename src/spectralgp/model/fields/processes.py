@@ -1,0 +1,257 @@
+"""Processes in time on a graph: components whose powers and rates are functions of the frequency, equation (27)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import UNSAVED, Positive, ge
+from spectralgp.model.fields.markov import TimeCovariance, process_rows, state_space
+from spectralgp.model.kernels import GraphKernel, Identity, SpectralKernel, power_jacobians
+from spectralgp.model.kernels.base import CombinedKernel, CombinedSearch
+from spectralgp.model.kernels.inputs import MaternTerm
+from spectralgp.model.kernels.search import SIGNAL_SHARE, LogPrior
+from spectralgp.model.spectra import Spectrum, mean_over_nodes
+from spectralgp.model.statespace import Component, StateSpace, Timeline
+
+LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant
+FIRST_TURNS = 5.0  # periods that an oscillator keeps its phase for, where searches start and priors are centred
+PERIOD_SPREAD = 1.5  # standard deviation of the log rate of an oscillator
+RANGE_SPREADS = 3.0  # standard deviations of a log rate between one over the span and one over the step
+LEAST_SPREAD = 1.0  # of a log rate
+SHIFTS = (0.25, -0.25, 0.0)  # of the first rates, as shares of that range: one search from each
+
+
+@dataclass(frozen=True, eq=False)
+class RatePriors:
+    """Normal priors of log rates, by the time scales that a series can resolve: from one step to the whole span."""
+
+    centres: Array  # (n_components,)
+    spreads: Array  # (n_components,), standard deviations
+    shifts: Array  # (n_components,), distance between starts; zero for oscillators
+    least: float  # rate
+
+    @classmethod
+    def of(cls, components: Sequence[Component], timeline: Timeline) -> RatePriors:
+        """Matern processes share out the range from fast to slow; oscillators keep their phase for a few periods."""
+        span = float(timeline.times[-1] - timeline.times[0])
+        step = float(np.median(np.diff(timeline.times)))
+        reach = max(float(np.log(span / step)), LEAST_SPREAD)
+        drifting = [component.angles.size == 0 for component in components]
+        places = np.cumsum(drifting) / (1 + sum(drifting))  # from fast to slow
+        centres = -np.log(step) - reach * places
+        spreads = np.full(len(components), max(reach / RANGE_SPREADS, LEAST_SPREAD))
+        for number, component in enumerate(components):
+            if component.angles.size:
+                centres[number] = np.log(max(component.angles[0] / (2 * np.pi * FIRST_TURNS), 1 / span))
+                spreads[number] = PERIOD_SPREAD
+        return cls(centres, spreads, reach * np.array(drifting), LEAST_RATE / span)
+
+    def chosen(self, numbers: Sequence[int]) -> RatePriors:
+        """Priors of some of the components."""
+        some = list(numbers)
+        return RatePriors(self.centres[some], self.spreads[some], self.shifts[some], self.least)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessKernel(CombinedKernel):
+    """A sum of components in time with a power and a rate at each frequency, and a residual of each row: equation (27).
+
+    `kernels` are the powers of the components, their rates above the least one, and the residual if there is one. The
+    kernel itself says how rows at several times covary, so that no input kernel does. Made by `ProcessKernel.open`.
+    """
+
+    components: Annotated[tuple[Component, ...], ge(1)]
+    least_rate: Positive
+    priors: Annotated[RatePriors | None, UNSAVED] = None  # for learning
+
+    @classmethod
+    def open(
+        cls,
+        components: Sequence[Component],
+        power: GraphKernel,
+        rate: GraphKernel | None,
+        residual: GraphKernel | None,
+        priors: RatePriors,
+    ) -> ProcessKernel:
+        """Kernel to learn: `power` for each component, `rate` for each that does not oscillate, or one number each."""
+        if not components:
+            raise ValueError("components must hold at least one component; got none.")
+        for kernel in (power, rate, residual):
+            if kernel is not None and power_jacobians(kernel, np.zeros(1)) is None:
+                raise ValueError(f"power, rate and residual must be functions on the spectrum; got {kernel!r}.")
+        by_frequency = Identity() if rate is None else rate
+        rates = [Identity() if component.angles.size else by_frequency for component in components]
+        parts: list[Any] = [*[power] * len(components), *rates, *([] if residual is None else [residual])]
+        return cls.of(*parts, components=tuple(components), least_rate=priors.least, priors=priors)
+
+    @cached_property
+    def n_components(self) -> int:
+        """Number of components."""
+        return len(self.components)
+
+    @property
+    def powers(self) -> tuple[SpectralKernel, ...]:
+        """Variance of each component by frequency."""
+        return self.kernels[: self.n_components]
+
+    @property
+    def rates(self) -> tuple[SpectralKernel, ...]:
+        """Rate of each component above the least one, by frequency."""
+        return self.kernels[self.n_components : 2 * self.n_components]
+
+    @property
+    def residual(self) -> SpectralKernel | None:  # type: ignore[override]
+        """Variance of the residual of each row by frequency."""
+        return self.kernels[-1] if len(self.kernels) > 2 * self.n_components else None
+
+    def chosen(self, numbers: Sequence[int]) -> ProcessKernel:
+        """Kernel of some of the components."""
+        of_both = [part[number] for part in (self.powers, self.rates) for number in numbers]
+        return dataclasses.replace(
+            self,
+            kernels=(*of_both, *self.kernels[2 * self.n_components :]),
+            components=tuple(self.components[number] for number in numbers),
+            priors=None if self.priors is None else self.priors.chosen(numbers),
+        )
+
+    def search(self) -> ProcessSearch:
+        return self._search
+
+    @cached_property
+    def _search(self) -> ProcessSearch:
+        return ProcessSearch(self)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        return np.sum([kernel.power(eigenvalues) for kernel in self.powers], axis=0)
+
+    def residual_power(self, eigenvalues: ArrayLike) -> Array:
+        return np.zeros(np.shape(eigenvalues)) if self.residual is None else self.residual.power(eigenvalues)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        own = [kernel.power_jacobian(eigenvalues) for kernel in self.powers]
+        n_others = sum(kernel.theta.size for kernel in self.kernels[self.n_components :])
+        return np.hstack([*own, np.zeros((np.size(eigenvalues), n_others))])
+
+    def scaled_by(self, factor: float) -> Self:
+        n, rates = self.n_components, self.rates
+        scaled = [kernel.scaled_by(factor) for kernel in self.kernels]
+        return dataclasses.replace(self, kernels=(*scaled[:n], *rates, *scaled[2 * n :]))
+
+    def space(self, eigenvalues: Array, noise_variance: float) -> StateSpace:
+        """State space at frequencies, with white noise."""
+        powers = np.array([kernel.power(eigenvalues) for kernel in self.powers])
+        rates = self.least_rate + np.array([kernel.power(eigenvalues) for kernel in self.rates])
+        return StateSpace(self.components, powers, rates, self.residual_power(eigenvalues) + noise_variance)
+
+    @property
+    def label(self) -> str:
+        return f"{self.n_components} components, {self.powers[0].label}"
+
+
+@state_space.register
+def _(
+    kernel: ProcessKernel, eigenvalues: Array, noise_variance: float, terms: Sequence[MaternTerm], n_inputs: int
+) -> tuple[StateSpace, Array]:
+    n, theta_size = kernel.n_components, kernel.places[-1].stop
+    jacobian = np.zeros((2 * n + 1, eigenvalues.size, theta_size + n_inputs))
+    for number, (part, place) in enumerate(zip(kernel.kernels, kernel.places, strict=True)):
+        jacobian[number, :, place] = part.power_jacobian(eigenvalues)
+    return kernel.space(eigenvalues, noise_variance), jacobian
+
+
+@process_rows.register
+def _(kernel: ProcessKernel, eigenvalues: Array, times: Array) -> TimeCovariance:
+    space = kernel.space(eigenvalues, 0.0)
+    total = kernel.power(eigenvalues)
+    shares = np.divide(space.powers, total, out=np.zeros(space.powers.shape), where=total > 0)
+    return TimeCovariance(times[:, 0], kernel.components, shares, space.rates)
+
+
+class ProcessSearch(CombinedSearch):
+    """Search space of powers, rates and a residual: powers grow in complexity first, then rates."""
+
+    kernel: ProcessKernel
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        numbers = range(self.kernel.n_components)
+        words = [f"{what} {number}" for what in ("power", "rate") for number in numbers] + ["residual"]
+        return tuple(
+            f"{word}: {name}" for word, own in zip(words, self.parts, strict=False) for name in own.parameter_names
+        )
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        n, paths = self.kernel.n_components, [part.path() for part in self.parts]
+
+        def form(of_power: int, of_rate: int) -> ProcessKernel:
+            turns = [*[of_power] * n, *[of_rate] * n, *[of_power] * (len(paths) - 2 * n)]
+            kernels: Any = tuple(path[min(turn, len(path) - 1)] for path, turn in zip(paths, turns, strict=True))
+            return dataclasses.replace(self.kernel, kernels=kernels)
+
+        n_powers, n_rates = (max(map(len, part)) for part in (paths[:n] + paths[2 * n :], paths[n : 2 * n]))
+        grown = [form(turn, 0) for turn in range(n_powers)] + [form(n_powers - 1, turn) for turn in range(1, n_rates)]
+        return tuple(grown)
+
+    def _by_scale(self, variance: float, rates: Array) -> list[Any]:
+        """Each search space with its scale: variances, and rates."""
+        n = self.kernel.n_components
+        scales = [*[variance] * n, *rates.tolist(), *[variance] * (len(self.parts) - 2 * n)]
+        return list(zip(self.parts, scales, strict=True))
+
+    def bounds(self, variance: float) -> Array:
+        return np.vstack([part.bounds(scale) for part, scale in self._by_scale(variance, self._typical_rates)])
+
+    def theta_units(self, variance: float) -> Array:
+        return np.concatenate(
+            [part.theta_units(scale) for part, scale in self._by_scale(variance, self._typical_rates)]
+        )
+
+    @property
+    def _typical_rates(self) -> Array:
+        return np.exp(self._priors.centres)
+
+    @property
+    def _priors(self) -> RatePriors:
+        assert self.kernel.priors is not None  # as in all kernels that are learnt
+        return self.kernel.priors
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """Constant filters, at rates faster and slower than the usual ones, and last at these."""
+        priors, share = self._priors, variance / (len(self.parts) - self.kernel.n_components)
+        found = []
+        for shift in SHIFTS:
+            rates = np.exp(priors.centres + shift * priors.shifts) / SIGNAL_SHARE
+            pairs = self._by_scale(share, rates)
+            found.append(np.concatenate([part.starting_points(spectrum, scale)[-1] for part, scale in pairs]))
+        return found
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        """Priors of all kernels, and of the log of each mean rate."""
+        kernel, n = self.kernel, self.kernel.n_components
+        n_parameters = kernel.places[-1].stop
+        value, slope, noise_slope = 0.0, np.zeros(n_parameters), 0.0
+        precision = np.zeros((n_parameters, n_parameters))
+        for number, (part, place) in enumerate(zip(self.parts, kernel.places, strict=True)):
+            is_rate = n <= number < 2 * n
+            own = part.log_prior(spectrum, kernel.least_rate if is_rate else noise_variance)
+            value, slope[place], precision[place, place] = value + own.value, own.slope, own.precision
+            if not is_rate:
+                noise_slope += own.noise_slope
+                continue
+            rate, eigenvalues = kernel.kernels[number], spectrum.eigenvalues
+            mean = kernel.least_rate + float(mean_over_nodes(spectrum, rate.power(eigenvalues)))
+            spread = self._priors.spreads[number - n]
+            deviation = float(np.log(mean) - self._priors.centres[number - n]) / spread
+            direction = mean_over_nodes(spectrum, rate.power_jacobian(eigenvalues)) / (mean * spread)
+            value -= 0.5 * deviation**2
+            slope[place] -= deviation * direction
+            precision[place, place] += np.outer(direction, direction)
+        return LogPrior(float(value), slope, noise_slope, precision)
