@@ -59,7 +59,7 @@ def test_a_fit_shows_how_it_ended():
     assert rows["graph kernel"] == "Polynomial(1)"
     assert rows["converged"] == "yes"
     assert rows["log likelihood"] == f"{fit.log_likelihood:.2f}"
-    assert rows["what was not observed"] == "every value was observed"
+    assert rows["missing values"] == "every value was observed"
     assert "Polynomial(1)" in rows["stages"]
 
 

@@ -79,9 +79,9 @@ def test_densities_obey_the_chain_rule(fitted, kind, moves):
 
 def judged_by(values):
     """A model, and what validation blocks said while it was learnt."""
-    seen, judged = [], series_model.judged
+    seen, judged = [], series_model.validated
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(series_model, "judged", lambda *args: seen.append(judged(*args)) or seen[-1])
+        patch.setattr(series_model, "validated", lambda *args: seen.append(judged(*args)) or seen[-1])
         return GraphGPForecaster(RING, **QUICK).fit(values), seen[-1]
 
 

@@ -29,7 +29,7 @@ from spectralgp.series.mean import (
     smoothness_slope,
     week_about,
 )
-from spectralgp.series.model import SeriesRows, _units, components_for, conditioned, interpolated, scored_rows
+from spectralgp.series.model import SeriesRows, _units, components_for, conditioned_row, interpolated, scored_rows
 from spectralgp.series.stack import (
     DRIFT_PENALTIES,
     LAGS,
@@ -49,10 +49,10 @@ from spectralgp.series.stack import (
     drift_penalty,
     horizons_for,
     inflations,
-    judged,
     last_rows,
     shown_correlations,
     stacked,
+    validated,
     weights_by_squares,
 )
 from spectralgp.series.times import NumericClock, as_times, clock_of
@@ -241,7 +241,7 @@ def test_seasons_of_a_periodogram_are_wholes_of_the_strongest():
     assert found[-1] == week_about(found[0])
     power[60] = 300.0  # which is not looked for twice
     assert [one.period for one in candidate_seasons(power, n_steps)] == [24.0, 10.0, 168.0, 72.0]
-    for n_steps, periods in ((560, [24.0, 168.0]), (559, [24.0])):  # a week twice before the first block is judged
+    for n_steps, periods in ((560, [24.0, 168.0]), (559, [24.0])):  # a week twice before the first block
         short = np.ones(n_steps // 2 + 1)
         short[round(n_steps / 24)] = 100.0
         found = [one.period for one in candidate_seasons(short, n_steps)]
@@ -679,7 +679,7 @@ def all_forecasts(one_by_one, series, horizon):
 
 
 def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series, one_by_one):
-    found = judged(members, np.arange(float(N_ROWS)), series, with_drift=True)
+    found = validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
     assert (found.trials.horizons.tolist(), found.trials.names) == ([1, 2, 3, 6], ("separable", "nodes"))
     errors, table, forecasts = [], [], []
     for horizon in (1, 2, 3, 6):
@@ -714,7 +714,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
 def test_values_that_are_not_there_are_not_judged(members, series):
     seen = np.ones(series.shape, bool)
     seen[43, 1] = False
-    found = judged(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), with_drift=False)
+    found = validated(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), with_drift=False)
     assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
     for one in found.by_horizon:
         missing = np.isnan(one.scored.observed)
@@ -727,7 +727,7 @@ def test_blocks_are_shares_of_the_rows_with_values(members, series):
     assert block_ends(series) == [36, 48, 60]
     gaps = np.insert(series, [20] * 15 + [40] * 25 + [60] * 30, np.nan, axis=0)
     assert block_ends(gaps) == [51, 88, 100]  # thirty-six, forty-eight and sixty rows with values are before these
-    found = judged(members, np.arange(130.0), gaps, with_drift=True)
+    found = validated(members, np.arange(130.0), gaps, with_drift=True)
     assert found.trials.horizons.tolist() == [1, 2, 3, 6]
     for horizon, one in zip((1, 2, 3, 6), found.by_horizon, strict=True):
         assert np.isfinite(one.scored.observed).all()
@@ -743,7 +743,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
     late = series / series[:36].std(axis=0)
     late[36:, 1] /= first or 1e-3  # in units of the rows before, which are next to nothing or nothing at all
     late[:36, 1] *= first > 0
-    found, plain = (judged(members, np.arange(60.0), one, with_drift=False) for one in (late, series))
+    found, plain = (validated(members, np.arange(60.0), one, with_drift=False) for one in (late, series))
     for one, usual in zip(found.by_horizon, plain.by_horizon, strict=True):
         assert np.isnan(one.scored.observed[:, 1]).all()
         assert np.isfinite(one.scored.observed[:, [0, 2]]).all()
@@ -760,7 +760,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
 
 def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series, monkeypatch):
     monkeypatch.setattr("spectralgp.series.stack.STILL", np.inf)  # as of nodes that never moved
-    found = judged(members, np.arange(60.0), series, with_drift=True)
+    found = validated(members, np.arange(60.0), series, with_drift=True)
     assert found.spread == int(np.argmax(found.weights))
     assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
     assert [(one.factor, one.penalty, one.scored) for one in found.by_horizon] == [(1.0, None, None)] * 4
@@ -769,15 +769,16 @@ def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series,
 def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, series, monkeypatch):
     steps = np.arange(float(N_ROWS))
     monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 2)
-    found = judged(members, steps, series, with_drift=True)
+    found = validated(members, steps, series, with_drift=True)
     assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
     assert {one.densities.shape for one in found.by_horizon} == {(2, len(SHARES))}
     monkeypatch.setattr("spectralgp.series.stack.MOST_CORRELATED", 2)
-    found = judged(members, steps, series, with_drift=True)
+    found = validated(members, steps, series, with_drift=True)
     assert {one.densities.shape for one in found.by_horizon} == {(0, len(SHARES))}
     assert (found.spread, found.shares.tolist()) == (int(np.argmax(found.weights)), [0.0] * 4)
     monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 3)
-    assert [len(one.drift_gains) for one in judged(members, steps, series, with_drift=True).by_horizon] == [2] * 4
+    found = validated(members, steps, series, with_drift=True)
+    assert [len(one.drift_gains) for one in found.by_horizon] == [2] * 4
 
 
 def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_them(members, series, monkeypatch):
@@ -794,7 +795,7 @@ def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_th
 
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
     alone = ModalProcess((MaternComponent(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
-    found = judged([EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
+    found = validated([EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
     assert (found.spread, found.shares.tolist(), found.weights.tolist()) == (0, [0.0] * 4, [1.0])
 
 
@@ -910,7 +911,7 @@ def test_a_row_given_some_of_it_is_a_conditional_normal():
     covariance, mean = root @ root.T, np.arange(4.0)
     observed = np.array([1.0, np.nan, 0.0, np.nan])
     seen, lost = [0, 2], [1, 3]
-    found, left = conditioned(mean, covariance, observed)
+    found, left = conditioned_row(mean, covariance, observed)
     gain = covariance[np.ix_(lost, seen)] @ np.linalg.inv(covariance[np.ix_(seen, seen)])
     np.testing.assert_allclose(found[lost], mean[lost] + gain @ (observed[seen] - mean[seen]))
     expected = covariance[np.ix_(lost, lost)] - gain @ covariance[np.ix_(seen, lost)]

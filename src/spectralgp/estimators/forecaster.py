@@ -1,4 +1,4 @@
-"""The forecaster: what users of time series expect of a model, over the room `forecasting`."""
+"""`GraphGPForecaster`: forecasts of time series on a graph, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class GraphGPForecaster(GraphEstimator):
     backtest_ : Backtest or None
         How forecasts of the last two fifths of the rows were, by models of the first three; None for few rows.
     innovations_ : ndarray of shape (n_steps, n_nodes)
-        What was not forecast of each row of `fit` one step before it, in deviations of the forecast: white if the model
-        is right. The first row is NaN. Model files do not hold it.
+        One-step forecast errors of the rows of `fit`, in standard deviations of the forecast: white if the model is
+        right. The first row is NaN. Model files do not hold them.
     components_ : tuple of Component
         What the series is a sum of.
     seasons_ : tuple of Season
@@ -121,10 +121,10 @@ class GraphGPForecaster(GraphEstimator):
 
     Notes
     -----
-    Holes in `Y` are integrated out by draws when the final models are learnt, and filled by their means given all else
-    for the filters. Models that are only compared see straight lines in time where up to a tenth of the values is
-    missing. Rows without any value are skipped, and those with holes in `update` taken in, exactly. Forecasts of past
-    rows know of no later ones; there what missing values leave open is kept to a thousandth of a deviation.
+    Missing values in `Y` are integrated out by draws when the final models are learnt. For models that are only
+    compared, up to a tenth of missing values is interpolated linearly in time. Rows without any value are skipped;
+    `update` conditions on rows with missing values exactly. Forecasts of past rows depend on no later ones; their
+    uncertainty by missing values is exact to a thousandth of a standard deviation.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class GraphGPForecaster(GraphEstimator):
             )
 
     def _show(self, model: SeriesModel) -> None:
-        """Set what was learnt, and the attributes that say it."""
+        """Set the learnt model and its attributes."""
         self.model_ = model
         self.n_steps_ = model.n_steps
         self.components_ = model.components
@@ -292,7 +292,7 @@ class GraphGPForecaster(GraphEstimator):
     # ---------------------------------------------------------------------------------------------- prediction
 
     def _steps_of(self, horizon: Any) -> Array:
-        """Steps after the last row: as many as asked for, or those of times."""
+        """Steps after the last row: a number of them, or those of times."""
         model = self.model_
         if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool):
             n_steps = as_integer(horizon, "horizon", 1)
@@ -326,7 +326,7 @@ class GraphGPForecaster(GraphEstimator):
         X : array or table of shape (n_times, n_exogenous), optional
             Exogenous columns at these times, if `fit` had any; matched by time and name as there.
         observed : array or table of shape (n_times, n_nodes), optional
-            What is known of these rows already, NaN elsewhere: each row is forecast given this and the rows before it.
+            Values of these rows observed so far, NaN elsewhere: each row is forecast given these and rows before it.
             Rows of a table are matched by time, and may be fewer.
 
         Returns
@@ -408,7 +408,7 @@ class GraphGPForecaster(GraphEstimator):
     def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
         """The user's rows without exogenous columns, their order in time, and the table that they were.
 
-        Rows of arrays follow the last one; those that may be past are the ones seen if they are as many.
+        Rows of arrays follow the last one; if they may be past, an array of all rows seen is taken for those.
         """
         model, (values, timed) = self.model_, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
@@ -426,7 +426,7 @@ class GraphGPForecaster(GraphEstimator):
         return replace(rows, exogenous=self._exogenous(X, rows.steps, self.model_.clock)).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
-        """Which rows of a table with times are after the last one, and may be passed to `update`."""
+        """Mask of the rows of a table with times that are after the last one, which `update` accepts."""
         check_is_fitted(self)
         times = timed_rows(Y, "Y", names=self._form.names).times
         if times is None:
@@ -434,9 +434,9 @@ class GraphGPForecaster(GraphEstimator):
         return np.asarray(self.model_.clock.steps(times) > self.model_.last)
 
     def update(self, Y: Any, X: Any = None) -> Self:
-        """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
+        """Condition on rows after the last one, exactly; hyperparameters stay.
 
-        What is missing of a row is left open, and one without any value is skipped. `Y` and `X` are those of `fit`;
+        Missing values stay uncertain, and rows without any value are skipped. `Y` and `X` are those of `fit`;
         rows of an array are the next steps. It warns of values further than 20 forecast deviations from their forecast
         before these rows, and of a gap of more than 24 steps and twice the longest one seen.
         """
@@ -451,7 +451,7 @@ class GraphGPForecaster(GraphEstimator):
         return self
 
     def impute(self, Y: Any, X: Any = None) -> tuple[Any, Any]:
-        """Fill in what was not observed, given all rows before and after it.
+        """Impute missing values, given all rows before and after them.
 
         Parameters
         ----------
@@ -462,7 +462,7 @@ class GraphGPForecaster(GraphEstimator):
         Returns
         -------
         completed : of the shape and kind of Y, or as `set_output` says
-            What was observed as it is, and the conditional mean of the rest, by the graph's model of largest weight.
+            Observed values, and the conditional mean of missing ones, by the graph's model of largest weight.
         std : of the shape and kind of completed
             Standard deviation of the values as they would be observed, by 64 draws; zero where they were.
         """
@@ -506,7 +506,7 @@ class GraphGPForecaster(GraphEstimator):
         return float(np.sum(densities)) if joint else densities[np.argsort(order)]
 
     def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
-        """How far rows were from their forecast one step before, in its deviations.
+        """One-step forecast errors of rows in standard deviations.
 
         Parameters
         ----------
@@ -531,13 +531,13 @@ class GraphGPForecaster(GraphEstimator):
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
     def backtest(self, Y: Any = None, horizons: Sequence[int] = (1, 6, 24), X: Any = None) -> Backtest:
-        """How good forecasts from rolling origins are by horizon, beside persistence and the seasonal naive forecast.
+        """Score forecasts from rolling origins by horizon, with persistence and the seasonal naive forecast.
 
         Parameters
         ----------
         Y, X : array or table, optional
             Rows after the last one: forecasts go on from here, with what was learnt kept, and the model stays as it
-            is. A table with times may begin earlier: what comes up to the last row starts the filters. If not given,
+            is. A table with times may begin earlier: rows up to the last one start the filters. If not given,
             the last two fifths of the rows of `fit`, by models of the first three: `backtest_`, at its own horizons.
         horizons : sequence of int, default=(1, 6, 24)
             Rows ahead.
@@ -711,7 +711,7 @@ class GraphGPForecaster(GraphEstimator):
     save = saving.save
 
     def summary(self) -> str:
-        """What was learnt, in words: the mean, the models and their weights, and how forecasts of past rows were."""
+        """Summary in words: the mean, the models and their weights, and the backtest."""
         check_is_fitted(self)
         return summary_of(self.model_, self.backtest_, self.graph_)
 

@@ -117,7 +117,7 @@ class HyperparameterPosterior(JointParameters):
         self.mode = np.append(self.objective.point(fitted), own)  # the point of the fitted model
 
     def _prior(self, x: Array) -> GraphGP:
-        """The model at a point, as it is learnt."""
+        """Prior at a point, before `told_apart`."""
         model, likelihood = self.objective.model(x[: self.n_shared]), self.fitted.likelihood
         own = None if likelihood is None else with_log_parameters(likelihood, self.names, x[self.n_shared :])
         return replace(model, mean_amplitude=self.fitted.mean_amplitude, likelihood=own)

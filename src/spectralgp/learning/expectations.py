@@ -1,4 +1,4 @@
-"""What is expected of signals under a model: holes completed, or latent signals given what was observed of them."""
+"""E-steps: missing values imputed under a model, or latent signals given their observations."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
 SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, and the smallest tolerance of one
 DRAW_SOLVE_TOLERANCE_NATS = 0.01  # what those for draws may cost, half of what draws may
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
-MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
-LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
+MAX_MISSING_SHARE = 0.98  # limit on the estimated share of missing information
+LATENT_TOLERANCE_NATS = 0.012  # of the maximum, with latent signals
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
 NEAR_OWN_NATS = 1.0  # and one for steps to be lengthened where a likelihood that is not log-concave learns too
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
-LARGE_TOLERANCE_NATS = 0.1  # the same on a large graph, where draws leave more open
+LARGE_TOLERANCE_NATS = 0.1  # of the maximum on a large graph, whose Monte Carlo error is larger
 MAX_LATENT_DRAWS, MAX_LATENT_VALUES = 64, 2**16  # on a large graph, and of them together, unless they are the fewest
-MAX_PASSED = 8  # points whose slopes are remembered, beside the last
+MAX_PASSED = 8  # points whose slopes are cached, and the last one
 
 
 class Expectation(ABC):
-    """The E-step: signals that are not known as they are, as a model lets them be expected."""
+    """E-step: expected signals under a model."""
 
-    n_draws: int | None = None  # that stand for a covariance; None where it is known
-    most_draws: int = 0  # that there may be, where more are needed
+    n_draws: int | None = None  # that estimate a covariance; None if it is exact
+    most_draws: int = 0  # limit
     missing_share: float  # of the information about hyperparameters
-    has_parameters: bool = False  # whether more is learnt in completions than the parameters of a model
-    gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
-    likelihood: Likelihood | None = None  # what was learnt of it in the last completion
-    ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
-    left_nats: float | None = None  # between where it began and the maximum, by that
+    has_parameters: bool = False  # whether the E-step learns parameters of a likelihood
+    gain: float = 0.0  # of the likelihood's parameters in the last E-step
+    likelihood: Likelihood | None = None  # learnt in the last E-step
+    ahead: Array | None = None  # predicted end of the search, if known
+    left_nats: float | None = None  # between the start of the last step and the maximum, by that prediction
 
     def __init__(self, task: Task, tolerance_nats: float) -> None:
         self.task, self.signals = task, task.signals
@@ -73,39 +73,39 @@ class Expectation(ABC):
 
     @property
     def solve_tolerance(self) -> float:
-        """Of a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed."""
+        """Tolerance of solves, whose squared error per observed value lowers the log likelihood."""
         return max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
 
     @abstractmethod
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
-        """The task with signals completed under a model; roughly if that is far from the answer."""
+        """Return the task with signals imputed under a model; roughly if that is far from the answer."""
 
     @abstractmethod
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
-        """Log density of what was observed, and its standard error."""
+        """Log density of the observed values, and its standard error."""
 
     @abstractmethod
     def described(self, steps: str) -> str:
-        """How what was not known was treated, in words."""
+        """Description of the treatment of unknown values."""
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:  # noqa: B027
-        """Take note of where a step began and ended, and what it gained; nothing to do where shares are known."""
+        """Predict the next step from the last one; not needed if the share of missing information is known."""
 
     def lengthen(self, reach: float) -> None:  # noqa: B027
-        """Go on by a share of the way ahead in what is learnt beside the model; nothing where nothing is."""
+        """Extrapolate the likelihood's parameters by a share of the step; none by default."""
 
     def finished(self, model: GraphGP) -> GraphGP:
-        """A model with all that was learnt beside it; from now on nothing more is."""
+        """Return the model with the learnt likelihood, which is fixed from now on."""
         return model
 
 
 def expectation_of(task: Task, is_coarse: bool = False) -> Expectation:
-    """What is expected of a task's signals: of latent ones, or of those with holes."""
+    """E-step of a task, for latent signals or for missing values."""
     return MissingValueExpectation.of(task, is_coarse) if task.observed_by is None else LatentExpectation(task)
 
 
 class MissingValueExpectation(Expectation):
-    """Signals with holes, completed from the same random numbers and the last solutions."""
+    """Missing values, imputed with the same random numbers at each step; solves start from the last solutions."""
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
         super().__init__(task, SOLVE_TOLERANCE_NATS)
@@ -115,7 +115,7 @@ class MissingValueExpectation(Expectation):
 
     @classmethod
     def of(cls, task: Task, is_coarse: bool = False, most_operations: int | None = None) -> MissingValueExpectation:
-        """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
+        """Exact expectation if that is cheap, else by a few draws at first, which suffice for a coarse fit."""
         most_operations = MAX_EXACT_OPERATIONS if most_operations is None else most_operations
         observed = task.signals.observed
         n_missing = observed.size - task.signals.size
@@ -125,7 +125,7 @@ class MissingValueExpectation(Expectation):
         return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
 
     def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[PartialObservations, Any]:
-        """The signals under a model, and the mean that inputs carry over to them."""
+        """Partial observations of the signals under a model, and the mean of the autoregressive term."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
         covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
         return partial_observations(carried, covariance, self.signals, tolerance=tolerance), carried
@@ -164,14 +164,14 @@ class MissingValueExpectation(Expectation):
 
     def described(self, steps: str) -> str:
         n_values = self.signals.observed.size
-        holes = f"{n_values - self.signals.size} of {n_values} values missing"
+        missing = f"{n_values - self.signals.size} of {n_values} values missing"
         if self.n_draws is None:
-            return f"exact, {steps}: {holes}, few enough for their covariance to be written out"
-        return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
+            return f"exact, {steps}: {missing}, few enough for their covariance to be written out"
+        return f"{count_of(self.n_draws)}, {steps}: {missing}, too many for their covariance to be written out in each"
 
 
 class JointParameters:
-    """Hyperparameters with the logarithms of a likelihood's own parameters after them: what steps ask of both."""
+    """Hyperparameters followed by the logarithms of a likelihood's own parameters, with their constraints."""
 
     def __init__(self, objective: Objective, own_bounds: Array) -> None:
         self.objective, self.n_shared = objective, len(objective.bounds)
@@ -179,12 +179,12 @@ class JointParameters:
         self.units = np.append(objective.units, np.ones(len(own_bounds)))
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Where filters must not be negative, as `Objective` has it."""
+        """Constraints ``filter >= 0``, as in `Objective`."""
         return self.objective.positivity(x[: self.n_shared], coarse)
 
 
 class LatentExpectation(Expectation):
-    """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
+    """Latent signals given their observations; each step starts from the sites of the last."""
 
     effort: Effort = FINAL  # of the evidence
 
@@ -206,7 +206,7 @@ class LatentExpectation(Expectation):
 
     @property
     def _n_draws(self) -> int:
-        """How many draws stand for the covariance of latent signals on a large graph."""
+        """Number of draws that estimate the covariance of latent signals on a large graph."""
         n_signals, n_nodes = self.signals.shape
         return max(MIN_DRAWS, min(MAX_LATENT_DRAWS, MAX_LATENT_VALUES // (n_signals * n_nodes)))
 
@@ -295,7 +295,7 @@ class LatentExpectation(Expectation):
 
 
 def max_draws(task: Task) -> int:
-    """As many draws as time and memory are meant for."""
+    """Largest number of draws within the limits of time and memory."""
     n_signals, n_nodes = task.signals.shape
     size = n_signals * n_nodes
     if FIRST_DRAWS * size > MAX_FIRST_VALUES:

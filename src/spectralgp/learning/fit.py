@@ -1,4 +1,4 @@
-"""What solvers are, and what they return: the learnt model, with the evidence that it is one."""
+"""Solvers, and their result: a learnt model with a certificate of optimality."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DISTANCE_AT_BOUND = 1e-9  # relative distance from a bound that counts as be
 
 
 class Outcome(Enum):
-    """How learning ended: every way it can."""
+    """Outcome of learning."""
 
     CONVERGED = auto()
     NOTHING_TO_LEARN = auto()  # every hyperparameter is fixed
@@ -48,10 +48,10 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Certificate:
-    """How well a fit satisfies the conditions of Karush, Kuhn and Tucker for a constrained maximum.
+    """Residuals of the conditions of Karush, Kuhn and Tucker for a constrained maximum.
 
-    They hold at every local maximum: another one may be higher, which ``Sqp(n_restarts=...)`` looks for. Residuals are
-    of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
+    The conditions hold at every local maximum; ``Sqp(n_restarts=...)`` searches for higher ones. Residuals are in nats
+    per unit change of a parameter of the optimiser.
     """
 
     stationarity: Number  # largest entry of the gradient of the Lagrangian
@@ -63,13 +63,13 @@ class Certificate:
 
     @property
     def residual(self) -> float:
-        """The largest of the three residuals."""
+        """Largest of the three residuals."""
         return max(self.stationarity, self.feasibility, self.complementarity)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a solver: what it did, where it got, and at what cost."""
+    """One step of a solver: its name, the log posterior reached, and its cost."""
 
     name: str
     log_posterior: Number
@@ -77,7 +77,7 @@ class Stage:
 
 
 class SearchReport:
-    """What a solver found, by how it ended and the steps on the way."""
+    """Outcome and stages of a search."""
 
     outcome: Outcome
     stages: tuple[Stage, ...]
@@ -106,16 +106,16 @@ class Fit(SearchReport):
     certificate : Certificate
         Residuals of the conditions of optimality.
     outcome, detail : Outcome, str
-        How the solver ended, and what it says about that in numbers.
+        Outcome of the search, and its numbers.
     stages : tuple of Stage
         The solver's steps, in order; those of `Sqp` are simpler filters on the way, and restarts.
     errors : Errors
-        How wrong the likelihood may be on the spectrum it was computed on.
+        Bounds of the numerical errors of the likelihood.
     method : str
-        How values that were not observed were treated, and why.
+        Treatment of missing values, and the reason.
     restarts : tuple of float
-        Log posterior that each random start ended at, in order, minus infinity where one led to no model. Where
-        values were not observed it is the expected one, as that of `stages`.
+        Log posterior reached from each random start, in order; minus infinity if it led to no model. With missing
+        values it is the expected one, as in `stages`.
     """
 
     model: GraphGP
@@ -131,12 +131,12 @@ class Fit(SearchReport):
 
     @property
     def message(self) -> str:
-        """How the solver ended, and what to do about it if it did not end well."""
+        """Outcome in words, with a remedy unless the solver converged."""
         return self.detail if self.converged else f"{self.detail}. {REMEDIES[self.outcome]}"
 
     @property
     def is_noise_at_bound(self) -> bool:
-        """Whether the noise is at its lower bound, and most of it is not the residual's floor."""
+        """Whether the noise is at its lower bound, and mostly not the white part of the residual."""
         is_lowest = "noise_variance at its lower bound" in self.certificate.active
         return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
 
@@ -161,7 +161,7 @@ class Fit(SearchReport):
         return self.errors.probes
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Table for notebooks."""
         certificate = self.certificate
         return as_html(
             "Fit",
@@ -174,7 +174,7 @@ class Fit(SearchReport):
                 "stationarity": f"{certificate.stationarity:.2g}",
                 "active constraints": ", ".join(certificate.active) or "none",
                 "stages": "; ".join(f"{stage.name} ({stage.log_posterior:.2f})" for stage in self.stages),
-                "what was not observed": self.method,
+                "missing values": self.method,
             },
         )
 
@@ -184,25 +184,25 @@ class Solver(ABC):
 
     plain_models_only: ClassVar[bool] = False  # learns models without residuals or shrinkage, and no choice of models
     shares_paths: ClassVar[bool] = False  # learns kernels on one path together
-    max_iterations: int = 500  # of a fit, from which the limit on completions of signals with holes is derived
-    tolerance_nats: float | None = None  # that a fit may fall short of its maximum; None as far as rounding allows
+    max_iterations: int = 500  # of a fit; limits the steps of expectation-maximisation too
+    tolerance_nats: float | None = None  # of the maximum; None as far as rounding allows
 
     @abstractmethod
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        """Fits of kernels on one path, which may start from fits of them to similar signals in the same units."""
+        """Fit kernels on one path, optionally starting from their fits to similar signals in the same units."""
 
     def coarse(self, n_signals: int = 0) -> Solver:
-        """A solver for fits that are compared and thrown away, as accurate as predictions of `n_signals` can tell."""
+        """Return a solver for fits that are only compared, with an accuracy that suffices for `n_signals`."""
         return self
 
     def without_restarts(self) -> Solver:
-        """The solver that searches from its own start alone; itself if it does so already."""
+        """Return the solver without random restarts."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Where a search of an objective ended, and how."""
+    """End point of a search, and its outcome."""
 
     objective: Objective
     x: Array
@@ -218,7 +218,7 @@ class SearchResult:
         return Stage(self.objective.graph_kernel.label, self.value, self.objective.n_evaluations)
 
     def fit(self, stages: tuple[Stage, ...], rests_on: Array | None = None) -> Fit:
-        """The fit, with the errors of the spectrum: those at the point it rests on, where they are larger there."""
+        """Return the fit, with the larger errors of its point and of the point that it rests on."""
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
         model, errors = objective.model(self.x), objective.errors(self.x)
@@ -233,7 +233,7 @@ class SearchResult:
 
 
 def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
-    """Bounds and constraints on filters that hold with equality at ``x``: rows, slacks, names, and the feasibility."""
+    """Active bounds and constraints on filters at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
         for bound, sign, side in ((low, 1.0, "lower"), (high, -1.0, "upper")):
@@ -267,7 +267,7 @@ def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certific
 
 
 def lift_above_zero(objective: SmoothObjective, x: Array) -> tuple[Array, float]:
-    """Raise filters that rounding left below zero: the new point, and the lift as in a certificate."""
+    """Raise filters that are negative by rounding; return the new point, and the lift as in a certificate."""
     lifted, most = x, 0.0
     for filtered in objective.positivity(x):
         response = filtered.response(x)

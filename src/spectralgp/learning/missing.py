@@ -1,4 +1,4 @@
-"""Learning from signals that are not known as they are: what a model expects of them, learnt from, and again."""
+"""Learning from missing values or latent signals by expectation-maximisation."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.likelihoods import Likelihood
 
-DRAW_TOLERANCE_NATS = 0.02  # that draws may cost
+DRAW_TOLERANCE_NATS = 0.02  # lost by Monte Carlo error
 DRAW_GROUPS = 8  # from which that cost is estimated
-EM_TOLERANCE_NATS = 0.001  # that a fit may fall short of its maximum, where what is missing slows all directions alike
+EM_TOLERANCE_NATS = 0.001  # of the maximum, if missing information slows all directions alike
 FAR_GAIN_NATS = 10.0  # a step that gains more is far from the answer
 FAR_FACTOR = 10.0  # times the tolerance: a step that gains less is near
-ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
+ITERATIONS_PER_STEP = 5  # of a solver's limit, per step allowed
 MAX_HISTORY = 5  # steps that the next one is extrapolated from
 MAX_EXTRAPOLATION = 20.0  # times the last step
-ASTRAY = 1.5  # times what was left before: an extrapolation that leaves more is taken back
-MAX_LIFT = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
+ASTRAY = 1.5  # times the distance left before: an extrapolation that leaves more is undone
+MAX_LIFT = 0.01  # share of its largest value by which an extrapolated filter may be negative
 
 
 def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = None) -> Objective:
-    """The log posterior that a model is a maximum of; its gradient, where signals have holes."""
+    """Return the log posterior that a model maximises; with missing values, its gradient."""
     if task.is_complete:
         return Objective(task, model.graph_kernel, model.spectrum)
     own = expectation or expectation_of(task)
@@ -61,7 +61,7 @@ def learn_incomplete(
 
 
 def with_evidence(task: Task, fit: Fit, expectation: Expectation | None = None) -> Fit:
-    """A fit to signals with holes with the likelihood of what was observed; that to latent signals has it already."""
+    """Return a fit to missing values with the likelihood of the observed ones; latent fits have it already."""
     if task.observed_by is not None and expectation is None:
         return fit
     value, error = (expectation or expectation_of(task)).log_likelihood(fit.model)
@@ -72,26 +72,26 @@ def with_evidence(task: Task, fit: Fit, expectation: Expectation | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One step: where it began and ended, and what the expected log posterior gained. It holds no signals."""
+    """One step: its start, its end, and the gain of the expected log posterior. It holds no signals."""
 
     before: Array
     after: Array
     fit: Fit
     gain: float
     is_far: bool
-    left_nats: float | None  # between where it began and the maximum, where that is known
-    likelihood: Likelihood | None  # that was learnt
+    left_nats: float | None  # between its start and the maximum, if known
+    likelihood: Likelihood | None  # learnt
 
 
 def _is_astray(step: _Step, last: _Step) -> bool:
-    """Whether an extrapolation led away from the maximum."""
+    """Return whether an extrapolation led away from the maximum."""
     if step.left_nats is None or last.left_nats is None:
         return step.gain > last.gain
     return step.left_nats > ASTRAY * last.left_nats
 
 
 class _ExpectationMaximisation:
-    """Expectation-maximisation with Anderson's acceleration, and as many draws as it takes."""
+    """Expectation-maximisation with Anderson's acceleration and an adaptive number of draws."""
 
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver, expectation: Expectation | None = None) -> None:
         self.task, self.kernel = task, kernel
@@ -105,7 +105,7 @@ class _ExpectationMaximisation:
         self.stages: list[Stage] = []
         self.restarts: tuple[float, ...] = ()
         self.objective: Objective  # of the last step
-        self.reach = 1.0  # of the way ahead that is taken, where that is known
+        self.reach = 1.0  # share of the predicted step that is taken
 
     def fit(self, warm_start: Fit | None, near: GraphGP | None = None) -> Fit:
         """The fit."""
@@ -147,7 +147,7 @@ class _ExpectationMaximisation:
         return self._finished(fit, outcome, detail)
 
     def _first_fit(self, warm_start: Fit | None, near: GraphGP | None) -> Fit:
-        """A fit to signals completed under the warm start, a model of another form, or one of the simplest form."""
+        """Fit signals imputed under the warm start, a model of another form, or one of the simplest form."""
         known = near if warm_start is None else warm_start.model
         if known is not None:
             return self._learnt(self.kernel, self.expectation.completed(known), warm_start)
@@ -162,7 +162,7 @@ class _ExpectationMaximisation:
     def _learnt(
         self, kernel: GraphKernel, completed: Task, warm_start: Fit | None, solver: Solver | None = None
     ) -> Fit:
-        """The M-step: a fit to completed signals."""
+        """M-step: fit completed signals."""
         fit = (solver or self.solver).fit(completed, [kernel], None if warm_start is None else [warm_start])[0]
         completed.signals.release()
         n_deviations = 0 if completed.signals.deviations is None else len(completed.signals.deviations)
@@ -182,7 +182,7 @@ class _ExpectationMaximisation:
         return _Step(before, after, new, gain + expectation.gain, is_far, expectation.left_nats, expectation.likelihood)
 
     def _restarted(self, fit: Fit) -> Fit | None:
-        """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
+        """Return the best of the restarts on signals imputed under the answer, if it is higher; only once."""
         solver, self.restarting = self.restarting, None
         if solver is None:
             return None
@@ -192,7 +192,7 @@ class _ExpectationMaximisation:
         return step.fit if step.gain > self.tolerance_nats else None
 
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
-        """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
+        """Extrapolate the last steps by Anderson's method, within constraints."""
         last, objective = history[-1], self.objective
         if self.expectation.ahead is not None:
             self.expectation.lengthen(self.reach)
@@ -210,7 +210,7 @@ class _ExpectationMaximisation:
         return self._moved(objective, last, further)
 
     def _moved(self, objective: Objective, last: _Step, further: Array) -> GraphGP:
-        """The model beyond the end of a step, as far as constraints allow."""
+        """Return the model beyond the end of a step, as far as constraints allow."""
         for share in (1.0, 0.5, 0.25):
             point = np.clip(last.after + share * further, *objective.bounds.T)
             x, lift = lift_above_zero(objective, point)
@@ -219,7 +219,7 @@ class _ExpectationMaximisation:
         return last.fit.model
 
     def _has_enough_draws(self, x: Array) -> bool:
-        """Whether draws cost little at a point, by gradients of groups of them; if not, there are more from now on."""
+        """Return whether the Monte Carlo error is negligible at a point, from groups of draws; else add draws."""
         n_draws, most, objective = self.expectation.n_draws, self.expectation.most_draws, self.objective
         if n_draws is None or 2 * n_draws > most or self.is_coarse:
             return True
@@ -241,7 +241,7 @@ class _ExpectationMaximisation:
         return False
 
     def _finished(self, fit: Fit, outcome: Outcome, detail: str) -> Fit:
-        """The fit, and in words how what was not observed was treated."""
+        """Return the fit, with a description of the treatment of missing values."""
         if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS, Outcome.NEGATIVE_FILTER):
             outcome, detail = fit.outcome, fit.detail
         fit, certificate = replace(fit, model=self.expectation.finished(fit.model)), fit.certificate

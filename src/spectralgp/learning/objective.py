@@ -1,4 +1,4 @@
-"""The problem that learning solves: a task, and what is maximised, in all hyperparameters and with its curvature."""
+"""Learning problem: a task, and the log posterior of its hyperparameters with gradient and curvature."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NoiseVariances = Positive | Annotated[tuple[Positive, ...], ge(2, 2)] | None  # 
 
 
 def check_noise(noise_variance: NoiseVariance) -> None:
-    """Refuse what is neither a positive variance nor a pair of bounds."""
+    """Raise ValueError unless the noise variance is positive, or a pair of bounds."""
     if isinstance(noise_variance, tuple):
         if len(noise_variance) != 2 or not 0 < noise_variance[0] < noise_variance[1] < np.inf:
             raise ValueError(
@@ -77,11 +77,9 @@ class Task:
     noise_variance: Annotated[NoiseVariance, StoredAs(NoiseVariances)] = None
     prior: Prior = "weak"
     spectrum: SpectrumSettings = Exact()
-    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
-    observed_by: ObservationModel | None = (
-        None  # how signals, which are latent then, are observed; as they are if not given
-    )
-    typical_variance: Positive | None = None  # of signals, where their own is not to be taken
+    carried: CarryColumns | None = None  # lagged columns among the inputs
+    observed_by: ObservationModel | None = None  # of latent signals; None if the signals themselves are observed
+    typical_variance: Positive | None = None  # of signals; their own by default
     is_series: Annotated[bool, UNSAVED] = False  # whether the graph kernel relates signals, at times that are inputs
 
     @classmethod
@@ -107,9 +105,9 @@ class Task:
         inputs : array of shape (n_signals, n_features)
             Training inputs; the covariance itself if precomputed; without columns for independent signals.
         signals : array of shape (n_signals, n_nodes), or Signals
-            Training signals, taken as they are: nothing is centred or scaled. `read_signals` does that.
+            Training signals, neither centred nor scaled here; `read_signals` does that.
         noise_variance : float or pair of float, optional
-            Fixed noise variance, or bounds between which it is learnt; those of the prior if not given.
+            Fixed noise variance, or bounds between which it is learnt; those of the prior by default.
         prior : {"weak"} or None, default="weak"
             Prior on the hyperparameters; None is plain maximum likelihood.
         spectrum : SpectrumSettings, default=Exact()
@@ -141,25 +139,25 @@ class Task:
 
     @cached_property
     def centred_at(self) -> Array:
-        """Nodes, one row per level, whose centre was taken from the signals: equation (19e); none if nothing was."""
+        """Nodes whose centre is that of the signals, one row per level: equation (19e)."""
         seen, signals = self.signals.observed.any(axis=0), self.signals
         center = signals.centred_by if self.observed_by is None and self.carried is None else None
         return np.eye(seen.size)[seen] if center == "node" else np.ones((int(center is not None), seen.size))
 
     def recentred(self, level: Array) -> Task:
-        """The task with another centre: a level per node, in the spread of the signals, above their own."""
+        """Task with another centre: a level per node above the present one, in units of the spread."""
         units = self.signals.units
         moved = replace(units, offset=units.offset + units.spread * level)
         return replace(self, signals=read_in(moved, units.restore(self.signals.as_observed), self.signals.centred_by))
 
     @property
     def is_complete(self) -> bool:
-        """Whether signals are known as they are; else they are completed under a model."""
+        """Whether all values are observed without a likelihood; else learning imputes them under a model."""
         return self.signals.is_complete and self.observed_by is None
 
     @cached_property
     def typical_noise(self) -> float:
-        """The most probable noise variance, a share of that about the levels of the nodes."""
+        """Most probable noise variance, a share of the variance about the levels of the nodes."""
         return NOISE_SHARE * (self.typical_variance or self.signals.variance_within or self.variance)
 
     @property
@@ -171,12 +169,12 @@ class Task:
 
     @property
     def known_noise(self) -> float | None:
-        """The noise variance where it is fixed; None where it is learnt."""
+        """Noise variance if it is fixed; None if it is learnt."""
         return None if isinstance(self.noise_variance, tuple) else self.noise_variance
 
     @property
     def is_in_time(self) -> bool:
-        """Whether signals can be filtered in the order of time, so that their number costs no cube."""
+        """Whether signals are filtered in the order of time, at a cost linear in their number."""
         if self.is_series:
             return True
         has_terms = self.carried is None and len(matern_terms(self.input_kernel, self.inputs)) > 0
@@ -184,26 +182,26 @@ class Task:
 
     @cached_property
     def length_scales(self) -> tuple[Array, Array]:
-        """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
+        """Prior centres of the input kernel's parameters, NaN without a prior, and their standard deviations."""
         return self.input_kernel.search().prior(self.inputs)
 
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
-        """The spectrum that a graph kernel asks for."""
+        """Spectrum of the Laplacian of a graph kernel."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
 
     def part(self, kept: Indices, signals: Signals) -> Task:
-        """The task with the inputs of the signals kept, and with these signals."""
+        """Task of the signals kept, with their inputs."""
         inputs = self.input_kernel.form.subset(self.inputs, kept)
         carried = None if self.carried is None else CarryColumns.of(self.carried.columns, inputs)
         observed_by = None if self.observed_by is None else self.observed_by.some(kept)
         return replace(self, inputs=inputs, signals=signals, carried=carried, observed_by=observed_by)
 
 
-Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
+Completion = Callable[[GraphGP], Task]  # imputes missing values under a model
 
 
 class Constrained(Protocol):
-    """What a step asks of the parameters that it changes."""
+    """Parameters with bounds, typical sizes of their changes, and filters that must not be negative."""
 
     @property
     def bounds(self) -> Array:
@@ -214,11 +212,11 @@ class Constrained(Protocol):
         """A typical change of each entry of ``x``."""
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+        """Constraints ``filter >= 0`` near ``x``, as linear functions of it; or a few of them (`coarse`)."""
 
 
 class SmoothObjective(Constrained, Protocol):
-    """What an ascent asks of the function that it climbs."""
+    """Function to maximise, with its gradient and a curvature."""
 
     @property
     def size(self) -> int:
@@ -232,7 +230,7 @@ class SmoothObjective(Constrained, Protocol):
         """Value at ``x`` and its gradient."""
 
     def precision(self, x: Array) -> Array | None:
-        """Positive definite curvature to step by, if one is known."""
+        """Positive definite curvature for Newton steps, if one is known."""
 
 
 class HyperparameterEvidence(Protocol):
@@ -306,9 +304,9 @@ class Objective:
     scales that are log-normal about the median distance of the inputs, and the log noise variance about a tenth of the
     variance (`noise_log_prior`). All are free of the units of the signals.
 
-    It counts evaluations and remembers the last one, and the last input covariance: solvers often move the filter
-    alone. Of signals with holes, which `complete` completes under a model, it has the gradient of the log posterior
-    given what was observed; its values are those of the expected one, not to be compared between points.
+    It counts evaluations, and caches the last one and the last input covariance, since solvers often change the filter
+    alone. If `complete` imputes missing values under a model, the gradient is that of the log posterior given the
+    observed values; values are expected ones, not comparable between points.
     """
 
     def __init__(
@@ -317,7 +315,7 @@ class Objective:
         graph_kernel: GraphKernel,
         spectrum: Spectrum,
         complete: Completion | None = None,
-        before: Objective | None = None,  # of the same task, from which what it has read of it is taken
+        before: Objective | None = None,  # of the same task, whose caches are taken
     ) -> None:
         self.task, self.graph_kernel, self.spectrum, self.complete = task, graph_kernel, spectrum, complete
         self.n_evaluations = 0
@@ -351,12 +349,12 @@ class Objective:
 
     @property
     def is_of_inputs(self) -> Mask:
-        """Which entries of ``x`` are parameters of the input kernel."""
+        """Mask of the entries of ``x`` that are parameters of the input kernel."""
         places = np.arange(len(self.bounds)) - self.n_graph
         return (places >= 0) & (places < self.input_theta.size)
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+        """Constraints ``filter >= 0`` near ``x``, as linear functions of it; or a few of them (`coarse`)."""
         return self.split(x)[0].search().positivity(self.spectrum, coarse)
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
@@ -370,12 +368,12 @@ class Objective:
         return self._split[1]
 
     def join(self, graph_theta: Array, input_theta: Array, noise_variance: float) -> Array:
-        """The vector ``x`` with the given parts; the noise is dropped where it is fixed."""
+        """Return the vector ``x`` with the given parts, without the noise if it is fixed."""
         noise = [np.log(noise_variance)] if self.learns_noise else []
         return np.concatenate([graph_theta, input_theta, noise])
 
     def starting_points(self) -> list[Array]:
-        """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
+        """Each start of the graph kernel with each start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.search().starting_points(self.spectrum, task.variance)
         input_thetas = task.input_kernel.search().starting_points(task.length_scales[0])
@@ -384,8 +382,8 @@ class Objective:
         return [np.clip(start, *self.bounds.T) for start in starts]
 
     def point(self, model: GraphGP) -> Array:
-        """The vector ``x`` of a model of this form, also after `told_apart`."""
-        least = float(np.exp(self.task.noise_bounds[0]))  # which rounding might pass
+        """Return the vector ``x`` of a model of this form, also after `told_apart`."""
+        least = float(np.exp(self.task.noise_bounds[0]))  # rounding might pass it
         noise_variance = max(model.noise_variance - model.graph_kernel.floor, least)
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
 
@@ -406,7 +404,7 @@ class Objective:
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
         evidence = self.modal(x)
-        task = replace(self.task, input_kernel=PrecomputedCovariance())  # of which all that is asked is known:
+        task = replace(self.task, input_kernel=PrecomputedCovariance())  # whose eigendecomposition is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
         held._inputs = (b"", evidence.rows, evidence.input_slopes[:, :, :0])
         return held
@@ -442,7 +440,7 @@ class Objective:
         return value, np.concatenate(slopes)
 
     def evidence(self, x: Array) -> HyperparameterEvidence:
-        """The evidence alone, without the prior."""
+        """Evidence at ``x``, without the prior."""
         return self._in_time(x) if self.is_in_time else self.modal(x)
 
     def _in_time(self, x: Array) -> TimeEvidence:
@@ -510,18 +508,18 @@ class Objective:
         return self._modal[1]
 
     def errors(self, x: Array) -> LikelihoodErrors:
-        """How wrong the likelihood at ``x`` may be."""
+        """Bounds of the numerical errors of the log likelihood at ``x``."""
         return self.evidence(x).errors
 
     def information(self, x: Array, further: float = 0.0) -> Array | None:
-        """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian.
+        """Fisher information of all hyperparameters at ``x``; None if the graph kernel has no Jacobian.
 
-        `further` is white variance that signals are seen through beside all else.
+        `further` is a white variance that is added to the covariance.
         """
         return self.evidence(x).information(further)
 
     def precision(self, x: Array, further: float = 0.0) -> Array | None:
-        """Positive definite curvature to step by: `information` plus that of the prior; None without either."""
+        """Positive definite curvature: `information` and the curvature of the prior; None without a Jacobian."""
         curvature = self.information(x, further)
         if curvature is None:
             return None
@@ -537,9 +535,9 @@ class Objective:
 
 
 def definite(curvature: Array, units: Array) -> Array:
-    """A curvature made positive definite in the units of the parameters.
+    """Return a curvature with eigenvalues raised to a minimum, in the units of the parameters.
 
-    Information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive.
+    Information vanishes where the filter does, priors need not be concave, and quadrature weights may be negative.
     """
     values, vectors = np.linalg.eigh(curvature * np.outer(units, units))
     scaled = vectors / units[:, None]
@@ -597,7 +595,7 @@ def fisher_information(
 
 
 def told_apart(task: Task, model: GraphGP) -> GraphGP:
-    """An equal covariance with what the residual has at every frequency counted as noise, unless that was given."""
+    """Return an equal prior whose noise includes the white part of the residual, unless the noise was given."""
     if task.known_noise is not None:
         return model
     kernel = without_floor(model.graph_kernel, model.spectrum.eigenvalues)

@@ -1,4 +1,4 @@
-"""The default solver: sequential quadratic programming with continuation from simple filters to complex ones."""
+"""Default solver: sequential quadratic programming, continued from simple filters to complex ones."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Sqp(Solver):
 
     Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
     the objective never falls along the way and the search ends at a local maximum near the simpler model. Without a
-    prior it starts from typical values as well, and keeps what is higher. Higher maxima may exist further away:
-    `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
+    prior it starts from typical values as well, and keeps the higher maximum. Still higher ones may exist further away:
+    `n_restarts` searches for them. With few signals the highest maximum often predicts worse, at
     times far worse: restarts say how high the likelihood goes, not which model to trust.
 
     Parameters
@@ -73,9 +73,9 @@ class Sqp(Solver):
         Stop where a further step promises no more than this many nats; as far as rounding allows if not given.
     n_restarts : int, default=0
         Number of random starts to ascend from as well, in the final form of each kernel; the highest log posterior of
-        all is kept, and ``Fit.restarts`` says what each reached. Coarse fits have none: neither those to held-out
-        folds, so that weights of stacked kernels do not know of restarts, nor those of the default model to signals
-        with holes. Other signals with holes are completed under the answer, and the search goes on from what is higher.
+        all is kept, and ``Fit.restarts`` has the value of each. Coarse fits have none: neither fits to held-out folds,
+        so that weights of stacked kernels do not depend on restarts, nor fits of the default model to missing values.
+        Other missing values are imputed under the answer first; the search continues from a higher restart.
     random_state : int, default=0
         Seed of the random starts, the same for every kernel.
 
@@ -161,14 +161,14 @@ class Sqp(Solver):
         return [fits[index] for index in range(len(kernels))]
 
     def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
-        """Rough fits to some of many signals, whose evaluations cost their number cubed."""
+        """Rough fits to a sample of many signals, whose evaluations cost their number cubed."""
         random_state = np.random.default_rng(self.random_state)
         rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
         with quietly():
             return self.coarse().fit(task.part(rows, task.signals.some(rows)), kernels)
 
     def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
-        """Fits of every kernel from one start each; None where one of them does not converge."""
+        """Fit each kernel from its warm start; None if one of them does not converge."""
         fits = []
         for kernel, other in zip(kernels, warm_starts, strict=True):
             spectrum = other.model.spectrum
@@ -185,7 +185,7 @@ class Sqp(Solver):
         return fits
 
     def _first_starts(self, objective: Objective) -> list[Array]:
-        """Starting points; of several, the coarse solutions from them, one for each maximum that may be the highest."""
+        """Starting points; if several, their coarse solutions, one per maximum that may be the highest."""
         starts = objective.starting_points()
         if len(starts) == 1 or self.tolerance_nats is not None or objective.task.spectrum.tolerance > 0:
             return starts  # where the spectrum may be too coarse for a solution, it says little
@@ -193,7 +193,7 @@ class Sqp(Solver):
         return _distinct(objective, coarse, DISTINCT_NATS, DISTINCT_NATS)
 
     def _filters_first(self, objective: Objective, starts: list[Array]) -> list[Array]:
-        """Where filters and noise lead from starts with the input kernel of the first; starts as they are in time.
+        """Optimise filters and noise alone, with the input kernel of the first start; not needed in time.
 
         Only parameters of the input kernel cost eigendecompositions.
         """
@@ -207,7 +207,7 @@ class Sqp(Solver):
         return [np.insert(end, objective.n_graph, starts[0][own]) for end in kept]
 
     def _guide(self, objective: Objective, guided: list[Array], found: SearchResult | None) -> list[Array]:
-        """Solutions of the forms that guide the present one, each from its own last solution."""
+        """Solutions of the guides of the present form, each from its own last solution."""
         solutions = []
         for index, guide in enumerate(objective.graph_kernel.search().guides()):
             other = Objective(objective.task, guide, objective.spectrum, before=objective)
@@ -227,7 +227,7 @@ class Sqp(Solver):
         return max(ascents, key=attrgetter("value"))
 
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        """Solution on a spectrum that is fine enough for it: each finer one starts from the solution on the last.
+        """Solution on a spectrum that is fine enough: each finer one starts from the solution on the last.
 
         Quadrature weights can be negative, which an optimiser exploits where they are too coarse for its filter. Since
         the error is bounded, such a solution never passes; points on the way, often harder to resolve, need not.
@@ -244,14 +244,16 @@ class Sqp(Solver):
             objective.n_evaluations = coarse.n_evaluations
 
     def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
-        """The fit where a search ended: as near as was asked for, or judged by its certificate."""
+        """Fit at the end of a search, with its outcome by tolerance or certificate."""
         certificate = certify(found.objective, found.x, found.lift)
         met_tolerance = self.tolerance_nats is not None and found.outcome is Outcome.CONVERGED
-        outcome, detail = judged(certificate, found.objective.size, found.outcome, found.detail, met_tolerance)
+        outcome, detail = certified_outcome(
+            certificate, found.objective.size, found.outcome, found.detail, met_tolerance
+        )
         return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
-        """A fit, or a higher one from a random start; either says what those reached."""
+        """Return a fit, or a higher one from a random start, with the values that random starts reached."""
         if self.n_restarts == 0 or len(objective.bounds) == 0:
             return fit
         random_state = np.random.default_rng(self.random_state)
@@ -269,7 +271,7 @@ class Sqp(Solver):
         return replace(highest, stages=(*fit.stages, stage), restarts=tuple(reached))
 
     def _fit_from(self, objective: Objective, start: Array) -> Fit | None:
-        """The fit from one start; None where that leads to no model."""
+        """Fit from one start; None if that leads to no model."""
         try:
             found = self._refined(objective, [start])
             fit = self._judged(found, (found.stage,))
@@ -280,7 +282,7 @@ class Sqp(Solver):
 
 
 def _distinct(objective: Objective, coarse: list[SearchResult], height: float, distance: float) -> list[Array]:
-    """Coarse solutions, one for each maximum that may be the highest, by nats in height and along a parabola."""
+    """Coarse solutions, one per maximum that may be the highest, by nats in height and along a parabola."""
     first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
     precision, kept = objective.precision(first.x), [first.x]
     if precision is None:
@@ -294,7 +296,7 @@ def _distinct(objective: Objective, coarse: list[SearchResult], height: float, d
 
 
 def _grown(objective: Objective, found: SearchResult, silent_share: float) -> list[Array]:
-    """The solution of the form before, as one of this form; more where that one is of no use."""
+    """Starts of a form: the solution of the form before, and more if that explains nothing."""
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
     search, rest = kernel.search(), found.x[before.theta.size :]
     starts = [np.concatenate([theta, rest]) for theta in (search.grown_from(before), *search.given_starts())]
@@ -305,7 +307,7 @@ def _grown(objective: Objective, found: SearchResult, silent_share: float) -> li
 
 
 def _is_silent(task: Task, kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
-    """Whether a kernel explains less than a share of what is explained by none; a series starts its last form anew."""
+    """Return whether a kernel explains next to nothing; not of a series, whose last form has a start of its own."""
     if task.is_series:
         return False
     unexplained = noise_variance + float(mean_over_nodes(spectrum, kernel.residual_power(spectrum.eigenvalues)))
@@ -315,7 +317,7 @@ def _is_silent(task: Task, kernel: GraphKernel, spectrum: Spectrum, noise_varian
 def _ascents(
     objective: Objective, starts: list[Array], max_iterations: int, tolerance_nats: float | None
 ) -> list[SearchResult]:
-    """Ascents from several starts, each to its end unless it comes to where the highest before it ended."""
+    """Ascents from several starts; one stops if it approaches the highest end before it."""
     ascents, known = list[SearchResult](), None
     for start in starts:
         if ascents and ascents[-1].value == max(one.value for one in ascents):
@@ -328,14 +330,14 @@ def _ascents(
 
 @dataclass(frozen=True, eq=False)
 class _KnownMaximum:
-    """A maximum that is known, and how far from it a point is."""
+    """Known maximum, with its curvature."""
 
     x: Array
     value: float
     precision: Array
 
     def is_ahead(self, x: Array, value: float, promised: float) -> bool:
-        """Whether a point is near but not higher, and the step from it promises nothing higher."""
+        """Return whether a point is near but not higher, and no step from it promises more."""
         step = x - self.x
         is_near = step @ self.precision @ step <= 2 * SAME_NATS
         return bool(is_near and value <= self.value and value + 0.5 * promised <= self.value + SAME_NATS)
@@ -348,10 +350,10 @@ def maximise(
     tolerance_nats: float | None = None,
     known: _KnownMaximum | None = None,
 ) -> tuple[Array, float, Outcome, str]:
-    """Where an ascent of any objective ends, with its value there, and how it ended.
+    """Ascend from a point; return the end point, its value, the outcome and a detail.
 
-    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients. It need not go on to
-    a maximum that is known.
+    Far from the maximum the curvature is computed at each step; near it, gradients update it. The ascent stops on its
+    way to a known maximum.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
@@ -386,16 +388,16 @@ def maximise(
 
 
 def _has_many(task: Task) -> bool:
-    """Whether evaluations cost the cube of the number of signals above all, so that they are saved."""
+    """Return whether the cube of the number of signals dominates the cost of evaluations."""
     # a quadrature has moments of all signals
     return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (task.spectrum.needs_passes or task.is_in_time)
 
 
 def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats: float | None = None) -> Array:
-    """A point near the maximum, by steps of the input kernel's parameters with the best of all others at each.
+    """Find a point near the maximum by steps of the input kernel's parameters, with all others optimal at each.
 
-    Only these steps cost eigendecompositions: filters and noise, which may trade off against each other for long, do
-    not. Their curvature is that of the profile, and the gradient there that of the objective.
+    Only these steps cost eigendecompositions. Their curvature is that of the profile likelihood, and the gradient that
+    of the objective.
     """
     own = objective.is_of_inputs
     low, high = objective.bounds[own].T
@@ -434,7 +436,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
 
 
 def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | None:
-    """Curvature to step some of the parameters by while all others are the best; None where there is none."""
+    """Curvature of the profile likelihood in some of the parameters; None if unknown."""
     precision = objective.precision(x)
     if precision is None:
         return None
@@ -442,10 +444,10 @@ def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | Non
     return np.asarray(precision[np.ix_(own, own)] - across.T @ np.linalg.solve(others, across))
 
 
-def judged(
+def certified_outcome(
     certificate: Certificate, size: int, outcome: Outcome, detail: str, met_tolerance: bool
 ) -> tuple[Outcome, str]:
-    """How a search ended, by its certificate where it was not to stop before."""
+    """Outcome of a search, by its certificate unless it met a tolerance before."""
     if outcome is Outcome.NOTHING_TO_LEARN or met_tolerance:
         return outcome, detail
     limit = STATIONARITY * np.sqrt(size)
@@ -474,7 +476,7 @@ def updated(precision: Array, step: Array, change: Array) -> Array:
 def _climb(
     objective: SmoothObjective, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
-    """The point along a step that keeps a share of what it promises; None if there is none."""
+    """Return the point along a step that gains a share of the predicted gain; None if there is none."""
     share = _share_of(step, objective.units)
     for _ in range(MAX_CUTS):
         new = x + share * step
@@ -491,21 +493,21 @@ def _climb(
 
 
 def constrained_step(objective: Constrained, x: Array, gradient: Array, precision: Array) -> Array:
-    """The step from a point that a quadratic model promises most of, to one that violates nothing; none too long."""
+    """Feasible step of largest gain in a quadratic model, limited in length."""
     step = _Constraints(objective, x).step(x, gradient, precision)
     return step * _share_of(step, objective.units)
 
 
 def _share_of(step: Array, units: Array) -> float:
-    """How much of a step is taken at most."""
+    """Largest share of a step that is taken."""
     return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / units)), 1e-300))
 
 
 class _Constraints:
-    """Bounds, and constraints on filters that are added where a step would violate them.
+    """Bounds, and constraints on filters that are added if a step would violate them.
 
-    A filter is lowest at a few points, so a few linear constraints stand for those at every eigenvalue. No step takes
-    a filter from well above zero to zero at once: there the slope in its power is lost, and with it the way back.
+    A filter is lowest at a few points, so a few linear constraints suffice for all eigenvalues. No step takes a filter
+    from well above zero to zero at once, where the slope in its power vanishes and no search leaves again.
     """
 
     def __init__(self, objective: Constrained, x: Array) -> None:
@@ -514,7 +516,7 @@ class _Constraints:
         self.low, self.high = objective.bounds.T
 
     def allow(self, x: Array, step: Array) -> bool:
-        """Whether a step from a point violates nothing."""
+        """Return whether a step from a point is feasible."""
         new = x + step
         if (new < self.low).any() or (new > self.high).any():
             return False
@@ -525,7 +527,7 @@ class _Constraints:
         return True
 
     def step(self, x: Array, gradient: Array, precision: Array) -> Array:
-        """The step that a quadratic model promises most of, to a point that violates nothing."""
+        """Feasible step of largest gain in a quadratic model."""
         values, vectors = np.linalg.eigh(precision * (self.units[:, None] * self.units))
         # a square root of the inverse, of which rounding does not make a complex one
         root = self.units[:, None] * vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))
@@ -547,7 +549,7 @@ class _Constraints:
         return np.clip(x + step, self.low, self.high) - x
 
     def _add_violated(self, x: Array, new: Array, peaks: list[float]) -> bool:
-        """Add rows where filters fall furthest, among the points where they fall lower than they may."""
+        """Add rows at the minima of violated constraints; return whether there are any."""
         has_violated = False
         for index, filtered in enumerate(self.objective.positivity(new)):
             response = filtered.response(new)
@@ -563,7 +565,7 @@ class _Constraints:
 
 
 def _least(response: Array, peak: float) -> Array:
-    """How low a step may take a filter: to a share of what it is, or to zero where it is nearly there."""
+    """Lower limit of a filter after a step: a share of its value, or zero if it nearly touches zero."""
     return np.where(response > TOUCHING * peak, MIN_KEPT_RESPONSE * response, 0.0)
 
 
@@ -589,7 +591,7 @@ def _quadratic_program(root: Array, gradient: Array, rows: Array, least: Array) 
 
 
 def random_start(objective: Objective, random_state: np.random.Generator) -> Array:
-    """A random point within the bounds, where filters need not be positive.
+    """Draw a point within the bounds, where filters need not be positive.
 
     Graph parameters are normal about one of the kernel's own starts; input parameters and noise are log-uniform.
     """
@@ -646,7 +648,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
 
 
 def _combinations(values: Array, n_coefficients: int) -> tuple[Array, int]:
-    """All combinations of coefficients up to a common sign, from fewer values where there would be too many."""
+    """All combinations of coefficients up to a common sign, from fewer values if there are too many."""
     free, n_values = min(n_coefficients, MAX_GRID_COEFFICIENTS), values.size  # higher coefficients stay zero
     while n_values**free // 2 > MAX_GRID_FILTERS:
         n_values -= 2  # keeps zero among them

@@ -1,4 +1,4 @@
-"""Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
+"""Time series on a graph: processes by mode, filtered, forecast and updated."""
 
 from spectralgp.model.statespace import Component, MaternComponent, OscillatorComponent
 from spectralgp.series.learning import SeriesFit, learn_each, learn_on_graph

@@ -1,4 +1,4 @@
-"""How good forecasts of past rows were, by horizon, beside what needs no model."""
+"""Scores of forecasts of past rows by horizon, with those of naive forecasts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Backtest:
     node_rmse : ndarray of shape (n_horizons, n_nodes)
         Root mean squared error of each node; NaN where nothing was observed.
     how : str
-        What the model had seen of these rows.
+        Rows that the model was learnt from, in words.
     """
 
     horizons: Annotated[Indices, axes("n_scored")]
@@ -77,7 +77,7 @@ class Backtest:
 
 @dataclass(frozen=True, eq=False)
 class ScoredForecasts:
-    """Forecasts of rows at one horizon, and what came."""
+    """Forecasts of rows at one horizon, with the observed rows."""
 
     targets: Indices  # numbers of the rows
     observed: Array  # (n, n_nodes), NaN where nothing was
@@ -87,7 +87,7 @@ class ScoredForecasts:
 
 
 def naive(values: Array, targets: Indices, lag: int, before: Array) -> tuple[Array, Array]:
-    """The row some steps before each target, NaN where there is none, and how far rows `before` so far apart differ."""
+    """Row a lag before each target, NaN if missing, and the spread of differences at that lag in rows `before`."""
     there = (targets >= lag)[:, None]
     mean = np.where(there, values[np.maximum(targets - lag, 0)], np.nan)
     changes = before[lag:] - before[: max(len(before) - lag, 0)]
@@ -100,7 +100,7 @@ def naive(values: Array, targets: Indices, lag: int, before: Array) -> tuple[Arr
 def scored(
     horizons: Indices, forecasts: Sequence[ScoredForecasts], values: Array, before: Array, season: int | None, how: str
 ) -> Backtest:
-    """Scores of forecasts, one per horizon, beside the last row again and, where there is a season, the one before."""
+    """Scores of forecasts by horizon, with those of persistence and, given a season, the seasonal naive forecast."""
     names = ["model", PERSISTENCE, *([] if season is None else [SEASONAL])]
     rmse: dict[str, list[float]] = {name: [] for name in names}
     scores: dict[str, list[float]] = {name: [] for name in names}
@@ -142,7 +142,7 @@ def steps_ahead(*horizons: int) -> str:
 
 
 def coverage_words(backtest: Backtest) -> list[str]:
-    """Horizons whose intervals were too narrow or too wide."""
+    """Sentences about horizons whose intervals were too narrow or too wide."""
     said = []
     for horizon, share in backtest.miscovered:
         way = "too narrow, and wider by now" if share < GOOD_COVERAGE[0] else "too wide"
@@ -151,7 +151,7 @@ def coverage_words(backtest: Backtest) -> list[str]:
 
 
 def rival_words(backtest: Backtest) -> list[str]:
-    """At which horizons forecasts without a model had the smaller error."""
+    """Sentences about horizons at which a naive forecast had the smaller error."""
     said = []
     for name, errors in backtest.rmse.items():
         better = backtest.horizons[errors < backtest.rmse["model"]].tolist()

@@ -16,6 +16,7 @@ from spectralgp.learning.fit import SearchReport
 from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import FIRST_NOISE_SHARE, Objective
 from spectralgp.model.fields import GraphGP, ProcessKernel, RatePriors
+from spectralgp.model.fields.processes import SHIFTS
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.kernels.inputs import UnrelatedSignals
 from spectralgp.model.kernels.search import SIGNAL_SHARE
@@ -23,25 +24,24 @@ from spectralgp.model.signals import as_training
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Timeline, evaluate, information
 from spectralgp.scores import observed_mean
-from spectralgp.series.process import ROUGHLY_OPEN, ImputedProcess, ModalProcess, as_times, complete
+from spectralgp.series.process import ROUGHLY_OPEN, ImputedProcess, ModalProcess, complete, increasing_times
 
 SOLVER = Sqp()
 IDLE_SHARE = 0.005  # of the variance, below which a component is dropped
-MOST_FIRST = 1_000_000  # values, the latest ones, that a first search sees
+MOST_FIRST = 1_000_000  # latest values that a first search uses
 
 # Missing values
-DRAWS, FEWEST_DRAWS = 32, 2  # of the missing values: times their share, at least
+DRAWS, FEWEST_DRAWS = 32, 2  # of missing values: times their share, at least
 MOST_DRAWN = 1_000_000  # values of all draws together, unless they are the fewest
 EM_SOLVES = 1e-4  # tolerance of their solves: from a near start one of 1e-3 is met too soon, and costs a hundred nats
-EM_TOLERANCE_NATS = 0.1  # that the answer may fall short of the maximum
+EM_TOLERANCE_NATS = 0.1  # of the maximum
 
-# Nodes on their own
-LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, below which a node is taken to have that mean, unlearnt
+# Separate nodes
+LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, below which a node takes that mean and is not learnt
 NODE_PRECISION = 0.02  # of the log powers and variances about where they start
 MOST_NODE_STEPS = 60
-NODE_COMPLETIONS = 6  # of series with missing values, each under what was learnt from the one before
+NODE_COMPLETIONS = 6  # imputations of missing values, each under the process learnt from the one before
 NODE_TOLERANCE_NATS = 1e-3  # per node, below which a gain ends its search
-NODE_SHIFTS = (0.0, 0.25, -0.25)  # of the first rates, as shares of their range: one search from each
 DAMPING = 1e-3
 LARGEST_DAMPING = 1e9
 LARGEST_NODE_STEP = 2.0  # of a logarithm
@@ -49,7 +49,7 @@ LARGEST_NODE_STEP = 2.0  # of a logarithm
 
 @dataclass(frozen=True, eq=False)
 class SeriesFit(SearchReport):
-    """Learnt process of a graph with the report of its search, as a `Fit` has it: what is kept without the series."""
+    """Learnt process of a graph with the report of its search: the parts of a `Fit` that do not need the series."""
 
     kernel: Annotated[ProcessKernel, StoredAs(GraphKernel)]
     noise_variance: Positive
@@ -65,7 +65,7 @@ class SeriesFit(SearchReport):
 
     @classmethod
     def of(cls, task: Task, fit: Fit) -> SeriesFit:
-        """What is kept of a fit."""
+        """Return the parts of a fit to keep, with the curvature at its maximum."""
         model, kernel = fit.model, process_kernel(fit.model)
         objective = Objective(task, kernel, model.spectrum)
         precision = objective.precision(objective.point(model))
@@ -74,7 +74,7 @@ class SeriesFit(SearchReport):
         return cls(kernel, model.noise_variance, process_of(model), *report, precision)
 
     def moved_to(self, spectrum: ExactSpectrum) -> SeriesFit:
-        """The fit on the spectrum of another graph."""
+        """Return the fit on the spectrum of another graph."""
         kernel = self.kernel.moved_to(spectrum)
         model = GraphGP(spectrum, kernel, UnrelatedSignals(), self.noise_variance)
         return replace(self, kernel=kernel, process=process_of(model))
@@ -136,9 +136,9 @@ def learn_on_graph(
     solver : Sqp, optional
         Limit on iterations, and tolerance.
     start : SeriesFit, optional
-        Fit of the same form to other rows, from which the search goes on; several starts by default.
+        Fit of the same form to other rows, from which the search starts; several starts by default.
     most_first : int, default=1,000,000
-        Values that a first search sees: the latest ones.
+        Number of latest values that a first search uses.
     """
     timeline, values = _read(times, values, {"n_nodes": spectrum.graph.n_nodes})
     task = series_task(spectrum, timeline.times, values)
@@ -161,9 +161,9 @@ def learn_on_graph(
 
 
 def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Array]:
-    """Times and values of the rows of which something was observed, checked."""
+    """Times and values of the rows with observed values, checked."""
     values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
-    times = as_times(times, len(values))
+    times = increasing_times(times, len(values))
     kept = np.flatnonzero(~np.isnan(values).all(axis=1))
     if kept.size < 3:
         raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
@@ -171,14 +171,14 @@ def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Arr
 
 
 def series_task(spectrum: ExactSpectrum, times: Array, values: Array) -> Task:
-    """Task of a series, whose rows are related by the graph kernel alone."""
+    """Learning task of a series: the graph kernel alone relates its rows."""
     signals, typical = as_training(values, *values.shape), float(np.nanmean(np.square(values))) or 1.0
     settings: dict[str, Any] = {"typical_variance": typical, "is_series": True}
     return Task(spectrum.graph, UnrelatedSignals(), times[:, None], signals, **settings)
 
 
 def _learnt(task: Task, kernel: ProcessKernel, solver: Sqp, warm_start: Fit | None, most_first: int) -> Fit:
-    """Fit from a warm start, or from several starts; a first search sees the latest rows where there are many."""
+    """Fit from a warm start, or from several starts; if there are many rows, a first search uses the latest."""
     n_steps, n_nodes = task.signals.shape
     n_latest = max(2, most_first // n_nodes)
     if warm_start is None and n_latest < n_steps:
@@ -191,7 +191,7 @@ def _learnt(task: Task, kernel: ProcessKernel, solver: Sqp, warm_start: Fit | No
 
 
 def _busy(fit: Fit) -> list[int]:
-    """Components that matter, where some do not; none where all do, or where there is only one."""
+    """Numbers of the components to keep if some are idle; none if all are kept."""
     process = process_of(fit.model)
     powers = process.powers.mean(axis=1)
     shares = powers / (powers.sum() + process.own.mean())  # of the variance of a node on average
@@ -202,13 +202,13 @@ def _busy(fit: Fit) -> list[int]:
 
 
 def _n_draws(values: Array, most_drawn: int = MOST_DRAWN) -> int:
-    """Number of draws that stand for the covariance of the missing values."""
+    """Number of draws that estimate the covariance of missing values."""
     wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
     return max(FEWEST_DRAWS, min(wanted, most_drawn // values.size))
 
 
 class SeriesExpectation(Expectation):
-    """Series with missing values, imputed under a process; solves go on from the last ones."""
+    """Missing values of a series, imputed under a process; solves start from the last solutions."""
 
     def __init__(self, task: Task, most_drawn: int = MOST_DRAWN) -> None:
         super().__init__(task, EM_TOLERANCE_NATS)
@@ -234,19 +234,19 @@ class SeriesExpectation(Expectation):
 def learn_each(
     times: Any, values: Any, components: Sequence[Component], start: ModalProcess | None = None
 ) -> ModalProcess:
-    """Learn every node on its own, all at once: damped scoring with the information of equation (33).
+    """Learn each node separately, all at once: damped scoring with the information of equation (33).
 
     Parameters
     ----------
     times, values, components
         As `learn_on_graph` takes them.
     start : ModalProcess, optional
-        What was learnt of other rows, from which the one search goes on; several starts if not given.
+        Process learnt from other rows, from which the search starts; several starts by default.
 
     Returns
     -------
     ModalProcess
-        Without a basis.
+        Process whose modes are the nodes.
     """
     (timeline, values), components = _read(times, values, {}), tuple(components)
     mean_squares = observed_mean(np.square(values), 0, 0.0)
@@ -267,7 +267,7 @@ def learn_each(
 
 @dataclass(frozen=True, eq=False)
 class _SeparateNodes:
-    """Nodes on their own: logarithms of powers, rates and own variances, shape (2 n_components + 1, n_nodes)."""
+    """Separate nodes: logarithms of powers, rates and own variances, shape (2 n_components + 1, n_nodes)."""
 
     timeline: Timeline
     components: tuple[Component, ...]
@@ -275,32 +275,32 @@ class _SeparateNodes:
     mean_squares: Array  # (n_nodes,), positive
 
     def start(self, shift: float) -> Array:
-        """Rates lie apart from the usual ones by a share of their range."""
+        """Return a start whose rates differ from typical ones by a share of their range."""
         n, variances = len(self.components), self.mean_squares
         rates = np.repeat((self.priors.centres + shift * self.priors.shifts)[:, None], variances.size, axis=1)
         powers = np.tile(np.log(SIGNAL_SHARE * variances / n), (n, 1))
         return np.vstack([powers, rates, np.log(FIRST_NOISE_SHARE * variances)])
 
     def process(self, logarithms: Array) -> ModalProcess:
-        """Without a basis."""
+        """Return the process at given logarithms."""
         n, natural = len(self.components), np.exp(logarithms)
         return ModalProcess(self.components, natural[:n], self.priors.least + natural[n : 2 * n], natural[-1], None)
 
     def logarithms(self, process: ModalProcess) -> Array:
-        """Those of a process that was learnt of other rows."""
+        """Return the logarithms of a process learnt from other rows."""
         rates = np.maximum(process.rates - self.priors.least, self.priors.least)
         return np.log(np.vstack([process.powers, rates, process.own]))
 
     def learnt(self, values: Sequence[Array]) -> Array:
-        """The highest of what several starts lead to, node by node."""
-        first, *others = [self.scored(values, self.start(shift)) for shift in NODE_SHIFTS]
+        """Return the highest maximum from several starts, node by node."""
+        first, *others = [self.scored(values, self.start(shift)) for shift in SHIFTS]
         best, highest = first
         for logarithms, found in others:
             best, highest = np.where(found > highest, logarithms, best), np.maximum(found, highest)
         return best
 
     def scored(self, values: Sequence[Array], x: Array) -> tuple[Array, Array]:
-        """Where damped scoring leads to, and log posteriors of the nodes there."""
+        """End of damped scoring from a point, and the log posteriors of the nodes there."""
         n, n_nodes = len(self.components), self.mean_squares.size
         centre, precisions = self.start(0.0), np.full(2 * n + 1, NODE_PRECISION)
         precisions[n : 2 * n] = self.priors.spreads**-2.0

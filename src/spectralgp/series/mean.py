@@ -1,4 +1,4 @@
-"""What a forecast knows beforehand: levels, seasons, exogenous columns, each with a coefficient per node, shrunk."""
+"""Mean of a series: levels, seasons and exogenous columns, with a shrunken coefficient per node."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def peaks(power: Array, n_steps: int) -> list[float]:
 
 
 def _around(power: Array, k: int) -> Array:
-    """What is near a bin of a periodogram, without the bin and those beside it."""
+    """Background of a periodogram near a bin, without the bin and its neighbours."""
     n_bins = len(power)
     low = max(1, min(int(k / NEIGHBOURHOOD), k - FEWEST_NEIGHBOURS))
     high = min(n_bins, max(int(np.ceil(k * NEIGHBOURHOOD)), k + FEWEST_NEIGHBOURS) + 1)
@@ -175,12 +175,12 @@ def smoothness_slope(power: Array) -> float:
 
 
 def _harmonics(period: float, most: int) -> tuple[int, ...]:
-    """Those of which a step is no longer than half a wave, as many as are wanted, and the first in any case."""
+    """Harmonics whose half wave is at least one step, up to the wanted number; always the first."""
     return tuple(range(1, max(1, min(int(period / 2), most)) + 1))
 
 
 def season_of(period: float, n_steps: float) -> Season:
-    """A season by its length; one that is whole but for what a span of so many steps can tell is taken as whole."""
+    """Season of a length, rounded to a whole number if the span cannot tell the difference."""
     whole = np.round(period)
     if whole >= 2 and abs(1 / period - 1 / whole) < 0.5 / n_steps:
         period = float(whole)
@@ -229,7 +229,7 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
 
 
 def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> SeriesMean:
-    """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
+    """Learn levels, seasons and exogenous columns from rows in time order; NaN in `values` is missing."""
     there = np.isfinite(values).any(axis=1)
     steps, values, X = steps[there], values[there], None if X is None else X[there]
     scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), TINY))
@@ -257,7 +257,7 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
 
 
 def learnt_from(mean: SeriesMean, steps: Array, values: Array, X: Array | None) -> SeriesMean:
-    """The same seasons and penalties with levels and coefficients of other rows, of each node from its own values."""
+    """Keep seasons and penalties; learn levels and coefficients from other rows, for each node separately."""
     columns = _columns(mean.clock, mean.seasons, steps)
     weights = np.full(columns.shape[1], mean.penalty)
     if X is not None:

@@ -1,4 +1,4 @@
-"""A series learnt: its mean, scales of nodes, models of the rest with all that their future needs, and forecasts."""
+"""Learnt series: mean, scales of nodes, ensemble of processes with their states, and forecasts."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from spectralgp.series.stack import (
     completed,
     forecasts_from,
     horizons_for,
-    judged,
     stacked,
+    validated,
 )
 from spectralgp.series.times import Clock, time_labels
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
 MOST_OSCILLATORS = 2
-MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
+MOST_BRIDGED = 0.1  # share of missing values that is interpolated to learn models that are only compared
 MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
 FEWEST_COMPARED = 2_000  # rows before the blocks that models are learnt from to be compared, where they are many
 COMPARED_VALUES = 100_000  # the same in values: as many rows as have these, if they are more
@@ -58,7 +58,7 @@ FEWEST_SCALED = 8  # values of a node, below which its scale is at least that of
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
-FAR = 20.0  # forecast deviations, beyond which a value is doubted
+FAR = 20.0  # forecast deviations, beyond which a value is suspicious
 SETTLED = 1e-12  # relative change of variances from row to row, below which correlations are cached
 GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
 
@@ -72,14 +72,14 @@ class SeriesRows:
     exogenous: Array | None  # (n_steps, n_exogenous)
 
     def part(self, chosen: slice | Indices) -> SeriesRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return SeriesRows(
             self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen]
         )
 
 
 def joined(parts: Sequence[SeriesRows]) -> SeriesRows:
-    """Rows one after the other."""
+    """Concatenate rows."""
     exogenous = [one.exogenous for one in parts if one.exogenous is not None]
     steps, values = np.concatenate([one.steps for one in parts]), np.concatenate([one.values for one in parts])
     return SeriesRows(steps, values, np.concatenate(exogenous) if exogenous else None)
@@ -108,7 +108,7 @@ class SeriesForecast:
 
 @dataclass(frozen=True, eq=False)
 class SeriesModel:
-    """What was learnt of a series, and its state after the last row: its size does not grow with the rows."""
+    """Learnt model of a series with its state after the last row; its size does not grow with the rows."""
 
     clock: Clock
     mean: SeriesMean
@@ -124,7 +124,7 @@ class SeriesModel:
     notes: tuple[str, ...]  # what was done to the rows, for people
 
     def ahead(self, steps: Array, X: Array | None = None) -> SeriesForecast:
-        """Forecasts at steps after the last row."""
+        """Forecast rows at steps after the last one."""
         parts = tuple(state.forecast(steps) for state in self.states)
         horizons = steps - self.last
         rows = self.recent.reshape(-1)
@@ -136,11 +136,11 @@ class SeriesModel:
         return SeriesForecast(mean, np.square(self.scales) * spread, self, parts, horizons)
 
     def in_units(self, rows: SeriesRows) -> Array:
-        """What the mean leaves of rows, over the scales of nodes."""
+        """Rows less their mean, divided by the scales of nodes."""
         return (rows.values - self.mean.at(rows.steps, rows.exogenous)) / self.scales
 
     def updated(self, rows: SeriesRows) -> SeriesModel:
-        """The state after more rows, exactly; last rows, which the drift goes by, are completed by their forecasts."""
+        """Update the state by more rows, exactly; the last rows, which the drift needs, are imputed by forecasts."""
         model, own, start = self, self.in_units(rows), 0
         partial = np.flatnonzero(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
         for place in [*partial[partial >= len(own) - LAGS].tolist(), len(own)]:
@@ -148,14 +148,14 @@ class SeriesModel:
             if place < len(own):
                 one = rows.part(slice(place, place + 1))
                 ahead = model.ahead(one.steps, one.exogenous)
-                full, _ = conditioned(ahead.mean[0], ahead.covariance(0), one.values[0])
+                full, _ = conditioned_row(ahead.mean[0], ahead.covariance(0), one.values[0])
                 completed = model.in_units(replace(one, values=full[None]))
                 model = model._taken(one.steps, own[place : place + 1], completed)
             start = place + 1
         return model
 
     def _taken(self, steps: Array, values: Array, completed: Array) -> SeriesModel:
-        """The state after rows in units of nodes, with what is taken for the last of them where they have holes."""
+        """Model after rows in units of nodes, with imputed values of the last of them."""
         if not len(steps):
             return self
         states = tuple(state.updated(steps, values) for state in self.states)
@@ -165,7 +165,7 @@ class SeriesModel:
 
 
 def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
-    """The heaviest model on the graph as one of another graph that has seen no rows: common levels and scales."""
+    """Move the model of the graph of largest weight to another graph, with common levels and scales and no rows."""
     fit = model.stack.heaviest_on_graph
     if fit is None:
         raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
@@ -193,8 +193,8 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     )
 
 
-def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array, Array]:
-    """A row completed by its mean given what was observed of it, and its covariance then, zero where it was."""
+def conditioned_row(mean: Array, covariance: Array, observed: Array) -> tuple[Array, Array]:
+    """Mean and covariance of a row given its observed values, whose variance is zero."""
     seen = np.isfinite(observed)
     across = covariance[:, seen]
     gain = np.linalg.solve(covariance[np.ix_(seen, seen)], across.T).T
@@ -207,7 +207,7 @@ def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array,
 
 
 def components_for(steps: Array, values: Array, mean: SeriesMean) -> tuple[Component, ...]:
-    """Fast and slow terms, a smooth one where the periodogram falls steeply, oscillators where it has peaks."""
+    """Fast and slow components, a smooth one if the periodogram falls steeply, an oscillator for each peak."""
     found: list[Component] = [MaternComponent(0.5), MaternComponent(1.5)]
     there = np.isfinite(values).any(axis=1)
     grid = on_grid(steps[there], interpolated(steps[there], values[there]))
@@ -224,7 +224,7 @@ def components_for(steps: Array, values: Array, mean: SeriesMean) -> tuple[Compo
 
 
 def interpolated(steps: Array, values: Array) -> Array:
-    """Rows with holes filled by straight lines in time, first and last values carried on; empty rows stay empty."""
+    """Interpolate missing values linearly in time, with constant ends; empty rows stay empty."""
     seen, filled = np.isfinite(values), values.copy()
     there = seen.any(axis=1)
     for node in np.flatnonzero(~seen[there].all(axis=0)):
@@ -244,9 +244,9 @@ def learn_members(
     solver: Sqp,
     before: Mapping[str, EnsembleMember],
 ) -> dict[str, EnsembleMember]:
-    """Members by name, those of the graph on the likeliest of some Laplacians.
+    """Learn members by name, those of the graph on the likeliest of some Laplacians.
 
-    Searches go on from members of the same names that were learnt `before`.
+    Searches start from the members of the same names learnt `before`.
     """
     found = {}
 
@@ -274,7 +274,7 @@ def learn_members(
 
 
 def imputed(model: SeriesModel, rows: SeriesRows, n_draws: int) -> tuple[Array, Array]:
-    """Rows with holes filled, by the graph if it can, and the variances of what fills them, by draws."""
+    """Impute missing values by a model of the graph, if there is one; return rows and variances, by draws."""
     weights = model.stack.weights.tolist()
     pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
     found = complete(pairs[0][0].process, rows.steps, model.in_units(rows), n_draws)
@@ -284,7 +284,7 @@ def imputed(model: SeriesModel, rows: SeriesRows, n_draws: int) -> tuple[Array, 
 
 
 def _units(rows: SeriesRows, mean: SeriesMean) -> tuple[Array, Array]:
-    """What a mean leaves of rows in units of nodes, and the units.
+    """Rows less their mean in units of nodes, and the units.
 
     A node with n equal values has the median (or the largest value, or one, where no node moved) over ``sqrt(n + 1)``.
     """
@@ -310,7 +310,7 @@ def learn_series(
     drift: Any,
     notes: tuple[str, ...],
 ) -> tuple[SeriesModel, Backtest | None]:
-    """Learn everything from rows in time order; with how good forecasts of the last two fifths were from the rest."""
+    """Learn a series from rows in time order, with a backtest on the last two fifths by models of the rest."""
     mean = learn_mean(clock, rows.steps, rows.values, rows.exogenous, seasons, calendar)
     all_values, scales = _units(rows, mean)
     n_steps, all_steps = len(all_values), rows.steps
@@ -334,7 +334,7 @@ def learn_series(
         known = own if np.mean(np.isnan(own)) > MOST_BRIDGED else interpolated(rows.steps, own)
         members = learn_members(*of_what, rows.steps[first:cut], known[first:cut], names, LAPLACIANS, solver, {})
         compared = members if first else compared  # what is learnt from many rows goes on from what some have said
-        decided = judged(list(members.values()), rows.steps, own, drift is not None)
+        decided = validated(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
@@ -356,7 +356,7 @@ def learn_series(
 
 
 def season_rows(mean: SeriesMean, n_before: int) -> int | None:
-    """The longest season of a mean, in whole steps, for naive forecasts; None unless there are two before them."""
+    """Longest season of a mean, in whole steps, for naive forecasts; None unless two of them precede."""
     longest = max((round(one.period) for one in mean.seasons), default=0)
     return longest if 0 < 2 * longest <= n_before else None
 
@@ -364,7 +364,7 @@ def season_rows(mean: SeriesMean, n_before: int) -> int | None:
 def _block_scores(
     rows: SeriesRows, mean: SeriesMean, scales: Array, held: BlockValidation, cut: int
 ) -> Backtest | None:
-    """Scores of the held-out blocks in the units of the user."""
+    """Backtest of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
     for horizon, one in zip(held.trials.horizons.tolist(), (said.scored for said in held.by_horizon), strict=True):
         if one is not None:
@@ -380,7 +380,7 @@ def _block_scores(
 
 
 def backtested(model: SeriesModel, rows: SeriesRows, first: int, horizons: Indices, how: str) -> Backtest:
-    """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
+    """Backtest of a learnt model from each origin after a first one; rows before it start the filters."""
     values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
     ahead = model.ahead(model.last + horizons.astype(float))
@@ -397,7 +397,7 @@ def backtested(model: SeriesModel, rows: SeriesRows, first: int, horizons: Indic
 
 
 def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) -> Backtest:
-    """Forecasts of rows after the last one, from it and from each of them, going on from the state."""
+    """Backtest on rows after the last one, from the present state and after each of them."""
     n_steps = len(rows.steps)
     last = np.full((1, model.scales.size), np.nan)  # the last row, from which persistence goes on
     if not model.mean.n_exogenous:
@@ -423,7 +423,7 @@ def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) ->
 
 
 def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]:
-    """Errors of rows one step before each in deviations, root mean squares of decorrelated ones, and log densities."""
+    """One-step errors of rows in standard deviations, root mean squares of decorrelated errors, and log densities."""
     n_steps = len(rows.steps)
     scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
     gap, settled, correlation = np.nan, np.empty(0), np.empty(0)
@@ -442,7 +442,7 @@ def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]
 
 
 def doubts(model: SeriesModel, rows: SeriesRows, seen: Sequence[SeriesRows], names: Sequence[str]) -> Iterator[str]:
-    """Sentences about later rows that hardly belong to the series, by the rules of `GraphGPForecaster.update`."""
+    """Warnings about later rows that hardly belong to the series, as `GraphGPForecaster.update` states them."""
     gaps, labels = np.diff(rows.steps, prepend=model.last), time_labels(model.clock, rows.steps)
     place, past = int(np.argmax(gaps)), [*(one.steps for one in seen), np.array([model.last])]
     if gaps[place] > HORIZONS[-1] and gaps[place] > 2 * np.diff(np.concatenate(past)).max(initial=1.0):
@@ -459,14 +459,14 @@ def doubts(model: SeriesModel, rows: SeriesRows, seen: Sequence[SeriesRows], nam
 
 
 def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, list[Array]]:
-    """Means and covariances of rows, each given what is known of it and of the rows before it."""
+    """Means and covariances of rows, each given its observed values and the rows before it."""
     mean, covariances = np.empty(rows.values.shape), []
     for place in range(len(rows.steps)):
         own = rows.part(slice(place, place + 1))
         ahead = model.ahead(own.steps, own.exogenous)
         centre, covariance = ahead.mean[0], ahead.covariance(0)
         if np.isfinite(own.values).any():
-            centre, covariance = conditioned(centre, covariance, own.values[0])
+            centre, covariance = conditioned_row(centre, covariance, own.values[0])
             model = model.updated(own)
         mean[place] = centre
         covariances.append(covariance)
@@ -474,7 +474,7 @@ def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, list[Arr
 
 
 def innovations(model: SeriesModel, rows: SeriesRows) -> Array:
-    """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
+    """One-step forecast errors of each row in standard deviations; NaN in the first row."""
     own, shown = model.in_units(rows), np.full(rows.values.shape, np.nan)
     origins = np.arange(rows_seen(own)[0][0], len(own) - 1)
     (one,) = forecasts_from(model.stack.members, rows.steps, own, origins, np.ones(1, np.intp))
@@ -484,7 +484,7 @@ def innovations(model: SeriesModel, rows: SeriesRows) -> Array:
 
 
 def paths(ahead: SeriesForecast, n_samples: int, random: np.random.Generator) -> Array:
-    """Paths of rows, (n_samples, n_steps, n_nodes): those of one member, turned so that each row has its covariance."""
+    """Draw paths of rows, (n_samples, n_steps, n_nodes), from one member, transformed to the ensemble's covariances."""
     stack = ahead.model.stack
     part = ahead.parts[stack.spread]
     drawn = part.sample(n_samples, random) - part.mean
@@ -499,7 +499,7 @@ def paths(ahead: SeriesForecast, n_samples: int, random: np.random.Generator) ->
 def scored_rows(correlation: Array, errors: Array, std: Array) -> tuple[Array, Array]:
     """Root mean squares of decorrelated errors of rows, in deviations, and joint log densities of rows in nats.
 
-    Correlations are the same for all rows. What is NaN is left out; of a row of nothing else the first is NaN.
+    Correlations are the same for all rows. Missing values are left out; the distance of an empty row is NaN.
     """
     known = np.isfinite(errors)
     lengths, determinants = np.zeros((2, len(errors)))
@@ -517,7 +517,7 @@ def scored_rows(correlation: Array, errors: Array, std: Array) -> tuple[Array, A
 
 
 def component_words(component: Component) -> str:
-    """A component by its name."""
+    """Name of a component."""
     match component:
         case MaternComponent(smoothness=smoothness):
             return f"Matern {round(2 * smoothness)}/2"
@@ -527,7 +527,7 @@ def component_words(component: Component) -> str:
 
 
 def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> str:
-    """The mean, the models and their weights, the drift, and how forecasts of past rows were."""
+    """Summary in words: mean, models and weights, drift, and the backtest."""
     stack, mean = model.stack, model.mean
     nodes = f"{graph.n_nodes} node{'' if graph.n_nodes == 1 else 's'}"
     lines = [f"{model.n_steps:,} steps on {nodes} and {graph.n_edges} edges."]
@@ -562,7 +562,7 @@ def _member_lines(member: EnsembleMember) -> list[str]:
         lines.append(
             f"  {component_words(component)}: {share:.0%} of the variance, time scale {_spans(1 / rate)} steps"
         )
-    lines.append(f"  each value for itself: {float(np.mean(process.own)) / total:.0%} of the variance")
+    lines.append(f"  noise and residual: {float(np.mean(process.own)) / total:.0%} of the variance")
     return lines
 
 

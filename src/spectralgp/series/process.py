@@ -1,6 +1,6 @@
-"""A process in time on nodes, as a sum of components at every mode: filtered, forecast and updated, all exactly.
+"""Process in time on nodes, a sum of components at each mode: filtered, forecast and updated, all exactly.
 
-What is missing of rows is completed, given those before and after, by solves through a mask.
+Missing values are imputed given all rows before and after, by solves under a mask.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from spectralgp.model.fields.markov import TimeCovariance
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Filter, StateSpace, Timeline, distinct, sandwiched
 
-SMALLEST_OPEN = 1e-10  # in deviations of a state: what less is open of by missing values is as good as known
-ROUGHLY_OPEN = 1e-3  # the same in passes over many rows that are looked back on
-COMPLETION_SEED = 1  # of draws of what is missing
-MOST_UNKNOWN = 256  # directions in which missing values leave states open; the largest are kept
+SMALLEST_OPEN = 1e-10  # uncertainty by missing values, in deviations of a state, that is negligible
+ROUGHLY_OPEN = 1e-3  # the same in passes over many past rows
+COMPLETION_SEED = 1  # of draws of missing values
+MOST_UNKNOWN = 256  # directions of the uncertainty by missing values; the largest are kept
 
 
 @dataclass(frozen=True, eq=False)
 class ModalProcess:
-    """Components by mode, and what each value has for itself: equation (27) with its parameters written out.
+    """Components by mode, and the own variance of each value: equation (27) with its parameters as arrays.
 
     Modes are the graph's frequencies, or the nodes themselves where there is no basis.
     """
@@ -50,7 +50,7 @@ class ModalProcess:
 
     @cached_property
     def space(self) -> StateSpace:
-        """What filters run on."""
+        """State space of the process."""
         return StateSpace(self.components, self.powers, self.rates, self.own)
 
     def load(self, values: Array) -> Array:
@@ -74,16 +74,16 @@ class ModalProcess:
         values = as_real_array(
             values, "values", ("n_steps", "n_nodes"), sizes={"n_nodes": self.n_nodes}, allow_nan=True
         )
-        return as_times(times, len(values)), values
+        return increasing_times(times, len(values)), values
 
     def start(self, time: float) -> FilteredProcess:
-        """What is known before any row, just before a time."""
+        """Return the stationary state just before a time."""
         stationary, before = self.space.stationary, float(np.nextafter(time, -np.inf))
         state = np.zeros(stationary.shape[1:])
         return FilteredProcess(self, before, state, stationary, 0.0, np.empty((0, *state.shape)))
 
     def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
-        """What rows say of the future: one pass over them, equation (29), or (33b) where something is missing.
+        """Filter rows in one pass: equation (29), or (33b) with missing values.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class ModalProcess:
         values : array of shape (n_steps, n_nodes)
             Rows, NaN where nothing was observed; empty rows are skipped.
         smallest_open : float, default=1e-10
-            How much of what missing values leave open is kept, in deviations of states.
+            Smallest uncertainty by missing values that is kept, in standard deviations of states.
         """
         times, values = self.read(times, values)
         seen, _ = rows_seen(values)
@@ -101,8 +101,8 @@ class ModalProcess:
         return self.start(times[seen[0]]).updated(times, values, smallest_open)
 
 
-def as_times(times: Any, n_steps: int) -> Array:
-    """Times that increase, one per row."""
+def increasing_times(times: Any, n_steps: int) -> Array:
+    """Return the times of rows; raises ValueError unless they increase."""
     found = as_real_array(times, "times", ("n_steps",), sizes={"n_steps": n_steps})
     if np.any(np.diff(found) <= 0):
         first = int(np.argmax(np.diff(found) <= 0))
@@ -114,7 +114,7 @@ def as_times(times: Any, n_steps: int) -> Array:
 
 
 def rows_seen(values: Array) -> tuple[Indices, Mask]:
-    """Numbers of the rows that are there, and which of them have holes."""
+    """Numbers of the rows with values, and which of them have missing values."""
     missing = np.isnan(values)
     seen = np.flatnonzero(~missing.all(axis=1))
     return seen, np.asarray(missing[seen].any(axis=1))
@@ -122,23 +122,23 @@ def rows_seen(values: Array) -> tuple[Indices, Mask]:
 
 @dataclass(frozen=True, eq=False)
 class FilteredProcess:
-    """A process that has seen rows: all that the future needs."""
+    """Process given past rows: its state, on which forecasts depend."""
 
     process: ModalProcess
     time: float  # of the last row
     state: Annotated[Array, axes("_states", "n_nodes")]
     covariance: Annotated[Array, axes("_states", "_states", "n_nodes")]
     log_likelihood: float  # of all rows
-    # (n_unknown, n_states, n_modes), what missing values leave open: `W` of (33b)
+    # (n_unknown, n_states, n_modes), uncertainty by missing values: `W` of (33b)
     unknown: Annotated[Array, axes("_unknown", "_states", "n_nodes")]
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
-        """The same after more rows, exactly.
+        """Update by more rows, exactly.
 
         Parameters
         ----------
         times, rows, smallest_open
-            As `ModalProcess.filtered` takes them, later than the rows seen.
+            As in `ModalProcess.filtered`, later than the rows seen.
         """
         process = self.process
         times, rows = process.read(times, rows)
@@ -159,18 +159,18 @@ class FilteredProcess:
     def one_by_one(
         self, times: Array, rows: Array, smallest_open: float
     ) -> Iterator[tuple[int, FilteredProcess, Array]]:
-        """After each row that is there: its number, what is known by then, and the row with its mean filled in."""
+        """Yield for each row with values its number, the state after it, and the row with imputed values."""
         known = self
         for row in rows_seen(rows)[0].tolist():
             known, filled = known.given(float(times[row]), rows[row], smallest_open)
             yield row, known, filled
 
     def given(self, time: float, row: Array, smallest_open: float) -> tuple[FilteredProcess, Array]:
-        """After one row of which something is missing, or after such rows, and the row with its mean filled in: (33b).
+        """Update by a row with or after missing values; return the state and the row with imputed values: (33b).
 
-        The states are ``m + W u + e``: ``e`` has a covariance by mode, as if all had been observed, and ``u`` is white
-        and stands for what was not. With ``y = V z`` for the row, the missing part of it and ``u`` are the unknowns of
-        a linear regression of the innovations by mode; what they leave open becomes the new ``W``.
+        The states are ``m + W u + e``: ``e`` has a covariance by mode, as if all were observed, and ``u`` is white
+        noise of the missing values. With ``y = V z`` for the row, its missing part and ``u`` are the unknowns of a
+        linear regression of the innovations by mode; its residual uncertainty becomes the new ``W``.
         """
         process, space = self.process, self.process.space
         matrices, missing = space.matrices(np.array([time - self.time])), np.isnan(row)
@@ -207,8 +207,8 @@ class FilteredProcess:
         return replace(self, time=time, state=state, covariance=after, log_likelihood=value, unknown=unknown), filled
 
     def forecast(self, times: Any) -> ProcessForecast:
-        """What is known of rows at later times, in increasing order."""
-        times = as_times(times, np.size(times))
+        """Forecast rows at later times, in increasing order."""
+        times = increasing_times(times, np.size(times))
         if not times.size or times[0] <= self.time:
             got = f"{times[0]}" if times.size else "none"
             raise ValueError(f"times must be later than the last row, at {self.time}; got {got}.")
@@ -217,19 +217,19 @@ class FilteredProcess:
 
 @dataclass(frozen=True, eq=False)
 class ProcessForecast:
-    """Gaussian laws of rows at later times, noise included."""
+    """Gaussian forecasts of rows at later times, noise included."""
 
     known: FilteredProcess
     times: Array  # (n_times,)
 
     @property
     def process(self) -> ModalProcess:
-        """Whose rows these are."""
+        """Process of the rows."""
         return self.known.process
 
     @cached_property
     def modes(self) -> tuple[Array, Array, Array]:
-        """Means (n_times, n_modes) and variances of the modes, and directions that missing values leave open."""
+        """Means (n_times, n_modes) and variances of the modes, and factors of the uncertainty by missing values."""
         space, line = self.process.space, Timeline.of(np.concatenate([[self.known.time], self.times]))
         matrices = space.matrices(line.gaps)
         means, variances = np.empty((2, self.times.size, space.n_modes))
@@ -260,7 +260,7 @@ class ProcessForecast:
         return self.process.node_covariance(variances[step]) + sides.T @ sides
 
     def sample(self, n_samples: int, random_state: Any = None) -> Array:
-        """Rows at all times together, drawn n times, shape (n_samples, n_times, n_nodes)."""
+        """Draw rows jointly at all times, shape (n_samples, n_times, n_nodes)."""
         random, space = as_generator(random_state), self.process.space
         line = Timeline.of(np.concatenate([[self.known.time], self.times]))
         matrices = space.matrices(line.gaps)
@@ -280,7 +280,7 @@ class ProcessForecast:
 
 
 def _largest(directions: Array, covariance: Array, smallest: float) -> Array:
-    """Directions of states, turned so that the largest come first, without those that leave next to nothing open."""
+    """Principal directions of the uncertainty of states, the largest first, without negligible ones."""
     scales = np.sqrt(np.maximum(np.einsum("aaj->aj", covariance), np.finfo(float).tiny))
     shape = directions.shape
     _, sizes, turned = np.linalg.svd((directions / scales).reshape(len(directions), -1), full_matrices=False)
@@ -296,16 +296,16 @@ def _roots(covariances: Array) -> Array:
 
 
 def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, horizons: Indices) -> tuple[Array, Array]:
-    """Forecasts of rows some steps after each origin, from all rows up to it, by one pass over the rows.
+    """Forecast rows at horizons after each origin, from all rows up to it, in one pass over the rows.
 
     Parameters
     ----------
     process, times, values
-        What the rows follow, and the rows as `ModalProcess.filtered` takes them.
+        Process of the rows, and the rows as in `ModalProcess.filtered`.
     origins : array of shape (n_origins,)
-        Numbers of the last rows that forecasts know of.
+        Numbers of the last rows that forecasts depend on.
     horizons : array of shape (n_horizons,)
-        How many rows after its origin a row to be forecast is.
+        Lead times of the forecasts, in rows.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
 
 
 def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
-    """Rows with holes filled by their mean given what is there and all rows before, none after; empty rows stay."""
+    """Impute missing values by their mean given the observed values and all rows before; empty rows stay."""
     times, values = process.read(times, values)
     seen, are_partial = rows_seen(values)
     filled = values.copy()
@@ -364,7 +364,7 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
     return filled
 
 
-# ----------------------------------------------------------------------------------------------------------- holes
+# -------------------------------------------------------------------------------------------------- missing values
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +382,7 @@ class ProcessNodeCovariance(NodeCovariance):
 
     @property
     def noise_variance(self) -> float:  # type: ignore[override]
-        """What all modes have for themselves."""
+        """Smallest own variance of the modes."""
         return float(self.process.own.min())
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -395,15 +395,15 @@ class ProcessNodeCovariance(NodeCovariance):
 
 @dataclass(frozen=True, eq=False)
 class ImputedProcess:
-    """Rows with what is missing filled in, and what that may be wrong by."""
+    """Rows with imputed values, and factors of the covariance of these."""
 
-    mean: Array  # (n_steps, n_nodes): what was observed, and the mean of the rest
+    mean: Array  # (n_steps, n_nodes): observed values, and the mean of the rest
     deviations: Array  # (n_draws, n_steps, n_nodes), zero where observed: outer products add up to the covariance
-    solutions: tuple[Array, Array | None]  # of the systems behind them, where other searches may start
+    solutions: tuple[Array, Array | None]  # of the linear systems, from which later solves may start
 
     @property
     def variance(self) -> Array:
-        """Variances of what is missing, by draws, shape (n_steps, n_nodes)."""
+        """Variances of the missing values, by draws, shape (n_steps, n_nodes)."""
         return np.square(self.deviations).sum(axis=0)
 
 
@@ -415,16 +415,16 @@ def complete(
     before: ImputedProcess | None = None,
     tolerance: float = 0.0,
 ) -> ImputedProcess:
-    """Fill in what is missing by its mean given what was observed, noise included.
+    """Impute missing values by their mean given all observed values, noise included.
 
     Parameters
     ----------
     process, times, values
-        What the rows follow, and the rows as `ModalProcess.filtered` takes them.
+        Process of the rows, and the rows as in `ModalProcess.filtered`.
     n_draws : int, default=0
-        How many draws stand for the covariance of what is missing.
-    before : Completion, optional
-        Of the same rows under a similar process, as near the answer as that is.
+        Number of draws that estimate the covariance of the missing values.
+    before : ImputedProcess, optional
+        Imputation of the same rows under a similar process, from which solves start.
     tolerance : float, default=0.0
         Of solves; as far as rounding allows if zero.
     """

@@ -1,7 +1,7 @@
-"""Several models of one series as one forecast: a weighted mean, corrected by last rows, with calibrated errors.
+"""Ensemble of models of one series: a weighted mean, corrected by the last rows, with calibrated errors.
 
-Weights, drift, correlations and calibration are what later rows say of models that were learnt before them. All values
-are in units of nodes: what the mean of the forecast leaves, over the scale of the node. A horizon is a number of rows.
+Weights, drift, correlations and calibration are estimated on held-out blocks of later rows. All values are in units of
+nodes: rows less their mean, divided by the scale of the node. A horizon is a number of rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NODE_PRIOR, COMMON_PRIOR = 20.0, 10.0  # rows that the common variance, and the 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleMember:
-    """A model among several."""
+    """One model of an ensemble."""
 
     name: str
     process: ModalProcess
@@ -51,19 +51,19 @@ class EnsembleMember:
 
 
 def correlations_ahead(member: EnsembleMember, steps: Array, values: Array, horizons: Indices) -> list[Array]:
-    """Correlations of nodes that a member expects of its errors at horizons, after all rows as if they had no holes."""
+    """Correlations between nodes of a member's forecast errors at horizons after all rows, as if none were missing."""
     there = np.isfinite(values).any(axis=1)
     state = member.process.filtered(steps[there], np.zeros((int(there.sum()), values.shape[1])))
     forecast = state.forecast(steps[-1] + horizons)
     return [as_correlations(forecast.node_covariance(place)) for place in range(len(horizons))]
 
 
-# ------------------------------------------------------------------------------------------------------------- law
+# -------------------------------------------------------------------------------------------------------- ensemble
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Members with their weights, the drift, and how errors spread; by horizon, where horizons are rows ahead."""
+    """Members with their weights, the drift, and the calibration of errors by horizon."""
 
     members: Annotated[tuple[EnsembleMember, ...], ge(1)]
     weights: Annotated[Array, axes("n_members")]  # in the mean
@@ -77,18 +77,18 @@ class Ensemble:
 
     @property
     def drift_horizons(self) -> list[int]:
-        """Horizons at which the last rows matter."""
+        """Horizons at which the drift applies."""
         return [int(h) for h, which in zip(self.horizons, self.drifting, strict=True) if which >= 0]
 
     @property
     def heaviest_on_graph(self) -> SeriesFit | None:
-        """The fit of the member on the graph that has the largest weight; None where all are nodes on their own."""
+        """Fit of the member on the graph with the largest weight; None if all members have separate nodes."""
         pairs = zip(self.weights.tolist(), self.members, strict=True)
         fits = [(weight, one.fit) for weight, one in pairs if one.fit is not None]
         return max(fits, key=lambda pair: pair[0])[1] if fits else None
 
     def mean(self, means: Sequence[Array], rows: Array, horizon: float) -> Array:
-        """The mean at a horizon from those of the members and the last rows, (..., LAGS * n_nodes), latest first."""
+        """Return the mean at a horizon from the members' means and the last rows, latest first."""
         mean = weighted(self.weights, means)
         left = np.clip(2 - horizon / self.horizons[-1], 0.0, 1.0)  # it fades, and is gone at twice the last horizon
         for which, share in zip(self.drifting.tolist(), self._shares(horizon), strict=True):
@@ -97,11 +97,11 @@ class Ensemble:
         return mean
 
     def variance(self, variances: Sequence[Array], horizon: float) -> Array:
-        """Variances of nodes from those of the members, of any leading axes."""
+        """Return variances of nodes from those of the members, with any leading axes."""
         return np.asarray(self._shares(horizon) @ self.inflations * weighted(self.weights, variances))
 
     def correlation(self, covariance: Array, horizon: float) -> Array:
-        """Correlations of the errors of nodes, from the covariance that one member, `spread`, has at a horizon."""
+        """Return correlations between the errors of nodes, from the covariance of the member `spread` at a horizon."""
         own = as_correlations(covariance)
         if not len(self.correlations):
             return own
@@ -110,12 +110,12 @@ class Ensemble:
         return np.asarray((1 - share) * own + share * np.tensordot(shares, self.correlations, 1))
 
     def _shares(self, horizon: float) -> Array:
-        """Of the horizons between which one lies, or of the first or the last where it lies beyond."""
+        """Interpolation weights of the horizons at a given one, constant beyond the first and the last."""
         return np.array([np.interp(horizon, self.horizons, one) for one in np.eye(self.horizons.size)])
 
 
 def weighted(weights: Array, parts: Sequence[Array]) -> Array:
-    """A weighted sum, of what has a weight."""
+    """Weighted sum of the parts of nonzero weight."""
     return np.asarray(sum(weight * one for weight, one in zip(weights, parts, strict=True) if weight))
 
 
@@ -133,28 +133,28 @@ def last_rows(values: Array, origins: Indices) -> Array:
 
 
 def completed(members: Sequence[EnsembleMember], steps: Array, values: Array) -> Array:
-    """Rows with holes filled by their mean given what is there and rows before, by the graph if it can."""
+    """Impute missing values given the observed ones and rows before, by a member of the graph if there is one."""
     ordered = sorted(members, key=lambda one: one.process.basis is None)
     return completed_in_turn(ordered[0].process, steps, values)
 
 
-# -------------------------------------------------------------------------------------------------- what blocks said
+# ---------------------------------------------------------------------------------------------------- validation
 
 
 @dataclass(frozen=True, eq=False)
 class HorizonScores:
-    """What the blocks said at one horizon."""
+    """Validation on the blocks at one horizon."""
 
     penalty: float | None  # of the drift, where it gained
     drift_gains: tuple[float, ...]  # squared error with drift over that without, by block
-    factor: float  # by which squared errors were larger than variances said that were learnt before them; at least one
+    factor: float  # ratio of held-out squared error to predicted variance, at least 1
     densities: Array  # (n_members, n_shares), of all rows, for correlations of a member mixed with those of errors
     scored: ScoredForecasts | None
 
 
 @dataclass(frozen=True, eq=False)
 class MemberScores:
-    """Models that were tried on later rows, their weights, and their errors by horizon in units of nodes."""
+    """Validated models, their weights, and their errors by horizon in units of nodes."""
 
     names: tuple[str, ...]
     weights: Array
@@ -164,7 +164,7 @@ class MemberScores:
 
 @dataclass(frozen=True, eq=False)
 class BlockValidation:
-    """What held-out blocks decided, for models that are then learnt from all rows."""
+    """Choices by validation on held-out blocks, for members that are then learnt from all rows."""
 
     trials: MemberScores
     weights: Array  # of the members that are kept
@@ -175,7 +175,7 @@ class BlockValidation:
 
 @dataclass(frozen=True, eq=False)
 class _MemberForecasts:
-    """Forecasts of all members at one horizon, and what came."""
+    """Forecasts of all members at one horizon, with the observed rows."""
 
     horizon: int
     origins: Indices
@@ -203,7 +203,7 @@ class _MemberForecasts:
 def forecasts_from(
     members: Sequence[EnsembleMember], steps: Array, values: Array, origins: Indices, horizons: Indices
 ) -> list[_MemberForecasts]:
-    """Forecasts of later rows, values with what each has for itself, from some: by horizon, in one pass per member."""
+    """Forecasts of later rows, noise included, from given origins: by horizon, in one pass per member."""
     beyond = int(horizons.max())
     later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])  # of which no row is there
     padded = np.concatenate([values, np.full((beyond, values.shape[1]), np.nan)])
@@ -217,13 +217,13 @@ def forecasts_from(
 
 
 def block_ends(values: Array) -> list[int]:
-    """Numbers of rows at `BLOCKS`, counted in rows with values: no block is without any."""
+    """Last rows of the blocks at the shares `BLOCKS` of the rows with values; no block is empty."""
     seen = np.flatnonzero(np.isfinite(values).any(axis=1))
     return [int(seen[int(share * seen.size) - 1]) + 1 for share in BLOCKS]
 
 
 def horizons_for(n_steps: int) -> Indices:
-    """Horizons of which a block of a series has at least two, by its number of rows with values."""
+    """Horizons that fit at least twice into a block of a series, by its number of rows with values."""
     length = int((BLOCKS[1] - BLOCKS[0]) * n_steps)
     chosen = [one for one in HORIZONS if 2 * one <= length] if length >= FEWEST_BLOCK else []
     return np.array(chosen, dtype=np.intp)
@@ -279,7 +279,7 @@ def _regression(rows: Array, errors: Array) -> tuple[Array, Array, Array]:
 
 
 def drift_of(rows: Array, errors: Array, penalty: float) -> Array:
-    """Coefficients of errors on last rows, by ridge regression on the errors observed of each node."""
+    """Coefficients of errors on the last rows, by ridge regression on the observed errors of each node."""
     vectors, precisions, across = _regression(rows, errors)
     return np.asarray(vectors @ (across / (precisions + penalty)))
 
@@ -294,7 +294,7 @@ def drift_penalty(rows: Array, errors: Array) -> float:
 
 
 def inflations(errors: Array, variances: Array, horizon: int) -> Array:
-    """How much larger squared errors of nodes are than variances, few of them shrunk towards what all nodes show.
+    """Variance inflation of each node, the ratio of squared errors to variances, shrunk towards that of all nodes.
 
     Forecasts that overlap are not independent, and neither are neighbours: both count for less than their number.
     """
@@ -307,7 +307,7 @@ def inflations(errors: Array, variances: Array, horizon: int) -> Array:
 
 
 def shown_correlations(errors: Array, variances: Array) -> Array:
-    """Correlations of nodes that errors show; what was not observed counts as zero."""
+    """Empirical correlations between the errors of nodes; missing ones count as zero."""
     scaled = np.where(np.isfinite(errors), errors / np.sqrt(variances), 0.0)
     correlations = as_correlations(scaled.T @ scaled)
     np.fill_diagonal(correlations, 1.0)  # of nodes of which no error is known too
@@ -334,11 +334,11 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
     return found
 
 
-# --------------------------------------------------------------------------------------------------------- judging
+# ------------------------------------------------------------------------------------------------------ decisions
 
 
-def judged(members: Sequence[EnsembleMember], steps: Array, values: Array, with_drift: bool) -> BlockValidation:
-    """Weights, drift and calibration by two later blocks, of models that were learnt before both of them."""
+def validated(members: Sequence[EnsembleMember], steps: Array, values: Array, with_drift: bool) -> BlockValidation:
+    """Validate members, learnt before both blocks, on these: weights, drift and calibration."""
     n_nodes, cuts = values.shape[1], block_ends(values)
     horizons = horizons_for(int(np.isfinite(values).any(axis=1).sum()))
     found = _forecasts(members, steps, values, horizons, cuts[0])
@@ -366,7 +366,7 @@ def judged(members: Sequence[EnsembleMember], steps: Array, values: Array, with_
 def _judged_at(
     one: _MemberForecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
 ) -> HorizonScores:
-    """What the blocks say at one horizon, of whose members correlations are `expected`."""
+    """Validate on the blocks at one horizon, with the correlations `expected` by each member."""
     error, variance = one.errors(weights)
     blocks = [(before, after) for before, after in one.blocks(cuts) if before.sum() >= FEWEST_REGRESSED]
     gains, penalties, added = [], [], np.zeros_like(error)
@@ -404,7 +404,7 @@ def _judged_at(
 def stacked(
     members: Sequence[EnsembleMember], decided: BlockValidation | None, steps: Array, values: Array
 ) -> Ensemble:
-    """Members that were learnt from all rows, as one forecast; the first of them alone where nothing was judged.
+    """Ensemble of members learnt from all rows; the first of them alone without a validation.
 
     `decided` has weights for these members, and none for others.
     """

@@ -39,7 +39,7 @@ class Moments:
 
     @property
     def local(self) -> Stamps:
-        """What the clock shows."""
+        """Local date and time, as on a clock."""
         return self.stamps + offsets(self.stamps, self.zone)
 
 
@@ -82,7 +82,7 @@ def _zone(name: str) -> Any:
 
 
 class Clock(ABC):
-    """How times count: in steps of one length since the first row at `fit`."""
+    """Clock of a series: counts steps of one length since the first row at `fit`."""
 
     @abstractmethod
     def steps(self, times: Times) -> Array:

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 import oracle
 from spectralgp.learning import Certificate, Outcome
 from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
-from spectralgp.learning.sqp import _quadratic_program, judged, maximise, updated
+from spectralgp.learning.sqp import _quadratic_program, certified_outcome, maximise, updated
 from spectralgp.model.kernels import Positivity
 from tolerances import EXACT
 
@@ -230,14 +230,14 @@ def test_a_quadratic_program_has_no_scale(size):
 def test_a_search_is_judged_by_its_certificate(stationarity, feasibility, outcome):
     """A thousandth of the gradient's deviation over draws, the root of 400 observations."""
     certificate = Certificate(stationarity, feasibility, 0.0, 0.0, ())
-    found, detail = judged(certificate, 400, Outcome.NOT_STATIONARY, "it stopped", met_tolerance=False)
+    found, detail = certified_outcome(certificate, 400, Outcome.NOT_STATIONARY, "it stopped", met_tolerance=False)
     assert found is outcome
     if outcome is Outcome.CONVERGED:
         assert detail == "stationary within 0.02"
     else:
         assert detail == f"it stopped; stationarity {stationarity:.2g} exceeds 0.02"
     for own, met in ((Outcome.NOTHING_TO_LEARN, False), (Outcome.CONVERGED, True)):
-        assert judged(certificate, 400, own, "it stopped", met) == (own, "it stopped")
+        assert certified_outcome(certificate, 400, own, "it stopped", met) == (own, "it stopped")
 
 
 def test_filters_below_zero_are_measured_by_their_largest_value_and_lifted():

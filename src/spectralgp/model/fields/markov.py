@@ -1,4 +1,4 @@
-"""Signals that follow one another in time: rows by filters, at a cost that is linear in the number of signals."""
+"""Covariances of signals in time, by filters at a cost linear in the number of signals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from spectralgp.model.statespace import (
 )
 
 FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
-LEAST_OWN = 1e-10  # of the power, what each signal has for itself in draws: less is lost in rounding
-MOST_FILTERS = 2  # that rows remember
+LEAST_OWN = 1e-10  # own variance of a signal in draws, as a share of the power: less is lost in rounding
+MOST_FILTERS = 2  # in the cache
 MOST_POINTS = 256  # new inputs whose variances are found at a time
 
 
@@ -69,7 +69,7 @@ class TimeCovariance(RowCovariance):
         return {}
 
     def filter(self, power: Array, own: Array) -> Filter:
-        """Filters at modes; the last ones are remembered."""
+        """Filter at given powers; the last ones are cached."""
         key = power.tobytes() + own.tobytes()
         if key not in self._filters:
             while len(self._filters) >= MOST_FILTERS:
@@ -120,7 +120,7 @@ class TimeCovariance(RowCovariance):
 
 @dataclass(frozen=True, eq=False)
 class PosteriorTimeRows(PosteriorRows):
-    """Forecasts, and what is between known signals."""
+    """Posterior of signals at new times, before, between and after the known ones."""
 
     known: TimeCovariance
     new: NewInputs
@@ -157,12 +157,12 @@ class PosteriorTimeRows(PosteriorRows):
 
 
 def are_in_time(inputs: Array, scales: Array | None) -> bool:
-    """Whether signals, if their kernel has Matern terms alone, are many enough for filters to be cheaper."""
+    """Return whether signals under Matern kernels are so numerous that filters are cheaper."""
     return len(inputs) >= FEWEST_IN_TIME and scales is None
 
 
 def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> TimeCovariance:
-    """Rows of a sum of Matern kernels of one column."""
+    """Covariance of signals under a sum of Matern kernels of one column."""
     shares, rates = np.array([[term.variance, term.rate] for term in terms]).T
     return TimeCovariance(
         moments, tuple(MaternComponent(term.smoothness) for term in terms), shares[:, None], rates[:, None]

@@ -1,4 +1,4 @@
-"""What a process in time is a sum of: Matern processes and damped oscillators, each with a few states.
+"""Components of processes in time: Matern processes and damped oscillators, each with a few states.
 
 States are scaled by powers of the rate ``a``, as ``(f, f' / a, f'' / a^2)``, so that a transition over a gap depends on
 ``tau = a * gap`` alone and the stationary covariance is the power times a constant matrix.
@@ -35,11 +35,11 @@ _STATIONARY = {
 
 
 class Component(ABC):
-    """A stationary process of variance one: blocks of states, of which the first ones add up to its value."""
+    """Stationary process of variance one, in blocks of states; its value is the sum of their first states."""
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks, each with a transition of its own an equal share of the power: one per angle, or one."""
+        """Number of blocks, each with its own transition and an equal share of the power: one per angle, or one."""
         return max(self.angles.size, 1)
 
     @property
@@ -56,7 +56,7 @@ class Component(ABC):
 
     @property
     def angles(self) -> Array:
-        """Angular frequencies of what repeats itself, per unit of time."""
+        """Angular frequencies of oscillations, per unit of time."""
         return np.empty(0)
 
     @property

@@ -22,8 +22,8 @@ from spectralgp.model.statespace import plain
 from spectralgp.model.statespace.components import Component
 from spectralgp.model.statespace.plain import FilterChain, FilterGains, multiply, written_out
 
-STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
-MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
+STEADY = 1e-13  # of the variance: largest deviation of a covariance that counts as steady
+MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are split into lots
 
 # Whittle's information
 N_FREQUENCIES = 96  # between the lowest that a series tells of and the highest
@@ -38,7 +38,7 @@ def _loops() -> ModuleType:
 
 
 def distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
-    """Gaps that differ by more than the rounding of times, and which of them each is."""
+    """Distinct gaps, up to the rounding of times, and the index of each gap among them."""
     rounding = 4 * np.spacing(np.abs(times).max())
     order = np.argsort(gaps, kind="stable")
     which = np.empty(gaps.size, np.intp)
@@ -67,7 +67,7 @@ class Timeline:
 
     @cached_property
     def common(self) -> int:
-        """The gap that is found most often."""
+        """Index of the most frequent gap."""
         return int(np.argmax(np.bincount(self.which, minlength=1)))
 
 
@@ -133,7 +133,7 @@ def state_layout(components: tuple[Component, ...]) -> StateLayout:
 
 @dataclass(frozen=True, eq=False)
 class StateSpace:
-    """A sum of components at every mode, and what each value has for itself: equation (28)."""
+    """Sum of components at each mode, and the own variance of each value: equation (28)."""
 
     components: tuple[Component, ...]
     powers: Array  # (n_components, n_modes)
@@ -156,7 +156,7 @@ class StateSpace:
         return self.layout.n_states
 
     def modes(self, chosen: slice) -> StateSpace:
-        """Some of the modes."""
+        """Return some of the modes."""
         return replace(self, powers=self.powers[:, chosen], rates=self.rates[:, chosen], own=self.own[chosen])
 
     @cached_property
@@ -174,18 +174,18 @@ class StateSpace:
         return found
 
     @cached_property
-    def _remembered(self) -> dict[float, TransitionMatrices]:
+    def _matrices_by_gap(self) -> dict[float, TransitionMatrices]:
         return {}
 
     def matrices(self, gaps: Array) -> TransitionMatrices:
-        """Equation (28) over gaps; one gap alone is remembered, as it comes again with the next row."""
+        """Equation (28) over gaps; a single gap is cached, since the next row often has the same."""
         if gaps.size > 1:
             return self._matrices(gaps)
         gap = float(gaps[0])
-        if gap not in self._remembered:
-            self._remembered.clear()
-            self._remembered[gap] = self._matrices(gaps)
-        return self._remembered[gap]
+        if gap not in self._matrices_by_gap:
+            self._matrices_by_gap.clear()
+            self._matrices_by_gap[gap] = self._matrices(gaps)
+        return self._matrices_by_gap[gap]
 
     def _matrices(self, gaps: Array) -> TransitionMatrices:
         layout, n_modes = self.layout, self.own.size
@@ -205,11 +205,11 @@ class StateSpace:
         return TransitionMatrices(entries, slopes, noises, layout.rows, layout.columns)
 
     def values(self, states: Array) -> Array:
-        """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
+        """Return the values of states (..., n_states, n_modes), the sums of their heads, shape (..., n_modes)."""
         return states[..., self.layout.heads, :].sum(axis=-2)
 
     def variances(self, covariance: Array) -> Array:
-        """Variances of values, with what each has for itself, by covariances of the states, shape (..., n_modes)."""
+        """Return variances of values, their own included, from covariances of the states, shape (..., n_modes)."""
         rows, columns = np.ix_(self.layout.heads, self.layout.heads)
         return covariance[..., rows, columns, :].sum(axis=(-3, -2)) + self.own
 
@@ -256,13 +256,13 @@ class Filter:
 
     @classmethod
     def of(cls, space: StateSpace, timeline: Timeline, keeps_covariances: bool = False) -> Filter:
-        """From the stationary law."""
+        """Return the filter from the stationary distribution."""
         matrices, mean = space.matrices(timeline.gaps), np.zeros((space.n_states, space.n_modes))
         return cls(space, timeline, matrices, mean, space.stationary, keeps_covariances)
 
     @classmethod
     def after(cls, space: StateSpace, time: float, times: Array, state: Array, covariance: Array) -> Filter:
-        """From the law of the states at an earlier time."""
+        """Return the filter from the distribution of the states at an earlier time."""
         line = Timeline.of(np.concatenate([[time], times]))
         matrices = space.matrices(line.gaps)
         first = matrices.moved(int(line.which[1]), state, covariance)
@@ -270,7 +270,7 @@ class Filter:
 
     @cached_property
     def chain(self) -> FilterChain:
-        """What loops run along."""
+        """Arguments of the compiled loops."""
         matrices, line, heads = self.matrices, self.timeline, self.space.layout.heads
         places, own = (matrices.rows, matrices.columns, heads), np.array(self.space.own)
         return FilterChain(matrices.entries, *places, matrices.noises, own, line.which, line.common)
@@ -283,7 +283,7 @@ class Filter:
 
     @property
     def variances(self) -> Array:
-        """Of the innovations, shape (n_steps, n_modes)."""
+        """Variances of the innovations, shape (n_steps, n_modes)."""
         return self.table.variances[self.table.row_of]
 
     @cached_property
@@ -293,11 +293,11 @@ class Filter:
         return np.asarray(counts.astype(float) @ np.log(self.table.variances))
 
     def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
-        """What is not predicted of each value, and states after every step or after the last one: equation (29)."""
+        """Return one-step prediction errors, and states after each step or after the last one: equation (29)."""
         return _loops().forward(self.chain, self.table, self.mean, np.ascontiguousarray(values), True, keep)
 
     def log_likelihoods(self, innovations: Array) -> Array:
-        """Of every mode, from its innovations: equation (29)."""
+        """Return the log likelihood of each mode from its innovations: equation (29)."""
         return self._log_densities(self._lengths(innovations))
 
     def _log_densities(self, lengths: Array) -> Array:
@@ -317,7 +317,7 @@ class Filter:
         return self._informations()[0]
 
     def between(self, times: Array) -> Array:
-        """Variances of what components add up to at other times, given values at all steps, (n_times, n_modes).
+        """Return variances of the noiseless values at other times, given values at all steps, (n_times, n_modes).
 
         ``h^T (P - P N P) h`` with the covariance ``P`` of the states given the values before, and the information
         ``N`` of those after. Covariances of every step must be kept.
@@ -363,9 +363,9 @@ class Filter:
         return _loops().forward(self.chain, self.table, self.mean, innovations, False, False)[0]
 
     def slopes(self, values: Sequence[Array]) -> ProcessGradient:
-        """Log likelihood with its derivatives, equation (30), of values whose outer products add up.
+        """Return the log likelihood with its derivatives, equation (30), of values whose outer products add up.
 
-        They are what was observed, and what it may deviate by where it is known in part.
+        They are the signals, and factors of the covariance of missing values.
         """
         (total,), sums, first, crossed, _ = self._informations(with_sums=True)
         lengths = np.zeros(self.space.n_modes)
@@ -383,7 +383,7 @@ class Filter:
 
 
 def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
-    """Modes in lots whose arrays are of bounded size."""
+    """Yield lots of modes whose arrays are of bounded size."""
     n_states, n_gaps, n_steps = space.n_states, timeline.gaps.size, timeline.times.size
     per_mode = n_steps * (3 + n_states) + 4 * n_gaps * n_states**2
     per_mode += n_steps * n_states**2 if n_gaps > 1 else 0

@@ -1,7 +1,7 @@
-"""Compiled loops of the filters, twins of `plain`. Importing this module imports Numba, so do it where they run.
+"""Compiled loops of the filters, with the results of `plain`. Importing this module imports Numba.
 
-They take the `Chain` and the `Gains` of `plain`. Arrays end in modes, over which the innermost loops run. Equations are
-those of docs/method.md.
+They take the `FilterChain` and the `FilterGains` of `plain`. Arrays end in modes, over which the innermost loops run.
+Equations are those of docs/method.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spectralgp.model.statespace import plain
 _has_settled = register_jitable(plain.has_settled)
 
 
-# by loops: assignments of whole arrays take Numba many times as long to compile
+# by loops: Numba compiles them many times faster than assignments of whole arrays
 @register_jitable
 def _clear(out: Any) -> None:
     """Zeros in a matrix with modes last."""
@@ -98,7 +98,7 @@ def _add_all(factor: float, matrix: Any, out: Any) -> None:
 
 @register_jitable
 def _add_value(heads: Any, state: Any, sign: float, out: Any) -> None:
-    """Add what a state adds up to, or subtract it."""
+    """Add the value of a state, or subtract it."""
     for head in heads:
         for mode in range(out.size):
             out[mode] += sign * state[head, mode]
@@ -106,7 +106,7 @@ def _add_value(heads: Any, state: Any, sign: float, out: Any) -> None:
 
 @register_jitable
 def _add_to_heads(heads: Any, value: Any, out: Any) -> None:
-    """Add a value to all states that add up to one."""
+    """Add a value to the states whose sum is the value."""
     for head in heads:
         for mode in range(value.size):
             out[head, mode] += value[mode]
@@ -217,7 +217,7 @@ def _forward(chain: Any, table: Any, first: Any, given: Any, are_values: bool, k
 
 @register_jitable
 def _adjoint(gain: Any, variance: Any, heads: Any, innovation: Any, after: Any, solved: Any, adjoint: Any) -> None:
-    """``u`` of a step and the adjoint ``r`` of its predicted state, from what is after it: equation (30)."""
+    """``u`` of a step and the adjoint ``r`` of its predicted state, from the adjoint after it: equation (30)."""
     for mode in range(solved.size):
         solved[mode] = innovation[mode] / variance[mode]
     for state in range(after.shape[0]):

@@ -1,4 +1,4 @@
-"""The loops of `loops` in NumPy, for where Numba is not installed: the same arguments, the same numbers.
+"""Loops of the filters in NumPy, used unless Numba is installed: same arguments and results as `loops`.
 
 Steps that repeat one row of the table of gains are a recursion with constant coefficients. They are cut into blocks
 that run side by side: once from zero for what each block adds to the state, and again from the state that it starts at.
@@ -26,11 +26,11 @@ class FilterChain(NamedTuple):
     transitions: Array  # (n_gaps, n_entries, n_modes), over gaps, by their entries that are not zero
     rows: Indices  # (n_entries,), of these entries
     columns: Indices
-    heads: Indices  # states that add up to a value
+    heads: Indices  # states whose sum is the value
     noises: Array  # (n_gaps, n_states, n_states, n_modes)
-    own: Array  # (n_modes,), what each value has for itself
+    own: Array  # (n_modes,), own variance of each value
     which: Indices  # (n_steps,), the gap before each step; that of the first is of no consequence
-    common: int  # the gap that is found most often
+    common: int  # index of the most frequent gap
 
     def moved(self, step: int, states: Array) -> Array:
         """``A x`` for the gap before a step."""
@@ -45,11 +45,11 @@ class FilterChain(NamedTuple):
         return multiply(self.transitions[gap], self.rows, self.columns, matrix.swapaxes(0, 1)).swapaxes(0, 1)
 
     def values(self, states: Array) -> Array:
-        """What states (..., n_states, n_modes) add up to."""
+        """Values of states (..., n_states, n_modes)."""
         return states[..., self.heads, :].sum(axis=-2)
 
     def with_values(self, states: Array, values: Array) -> Array:
-        """States with values (..., n_modes) added to all that add up to one."""
+        """States with values (..., n_modes) added to the heads."""
         found = states.copy()
         found[..., self.heads, :] += values[..., None, :]
         return found
