@@ -82,7 +82,7 @@ def judged_by(values):
     seen, judged = [], series_model.validated
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(series_model, "validated", lambda *args: seen.append(judged(*args)) or seen[-1])
-        return GraphGPForecaster(RING, **QUICK).fit(values), seen[-1]
+        return GraphGPForecaster(RING, **QUICK).fit(values), seen[-1] if seen else None
 
 
 def test_a_block_without_values_leaves_what_the_other_says():
@@ -218,8 +218,10 @@ def test_any_pattern_of_missing_values_is_learnt_from(seed, share, empty, dead):
     values[0] = random.standard_normal(N_NODES)  # a value in every column
     learnt, after = values[:50], values[50:]
     model, said = judged_by(learnt)  # where a warning is an error
-    assert all(np.isfinite(found.factor) and found.factor >= 1 for found in said.by_horizon)
-    assert said.trials.weights.sum() == pytest.approx(1.0)
+    assert (said is None) == (np.isfinite(learnt).any(axis=1).sum() < 40)  # of which a fifth is too short a block
+    if said is not None:
+        assert all(np.isfinite(found.factor) and found.factor >= 1 for found in said.by_horizon)
+        assert said.trials.weights.sum() == pytest.approx(1.0)
     assert sum(model.weights_.values()) == pytest.approx(1.0)
     assert (model.model_.stack.inflations > 0).all()
     densities = model.log_predictive_density(after, joint=False)
