@@ -206,7 +206,7 @@ def test_what_is_left_out_is_left_out_of_the_nodes_means(by):
 
 
 def test_a_node_left_out_has_no_mean_to_be_centred_by():
-    with pytest.raises(ValueError, match=r"by must be 'signal' or 'entry' where each node was centred by its own mean"):
+    with pytest.raises(ValueError, match=r"by must be 'signal' or 'entry' if each node was centred by its own mean"):
         model(center="node").fit(X, Y).leave_one_out("node")
 
 

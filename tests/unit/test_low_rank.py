@@ -148,7 +148,7 @@ def test_holes_are_seen_through():
     assert oracle.relative_error(field.mean, mean.reshape(-1, 5)) < 1e-6
     covariance = np.kron(new, PRIOR.node_covariance()) - across @ np.linalg.solve(known[np.ix_(seen, seen)], across.T)
     assert oracle.relative_error(standard_deviation(field) ** 2, np.diag(covariance).reshape(-1, 5)) < 1e-6
-    with pytest.raises(ValueError, match="observed must be None where a low rank stands"):
+    with pytest.raises(ValueError, match="observed must be None if the covariance of very many signals"):
         field.given(np.where(np.arange(5) < 2, 1.0, np.nan) * np.ones((3, 1)))
 
 
@@ -162,7 +162,7 @@ def test_shrinkage_is_learnt_from_coordinates_that_keep_lengths():
 
 
 def test_no_matrix_is_written_out_to_leave_out_nodes():
-    with pytest.raises(ValueError, match="by must be 'signal' or 'entry' where a low rank stands"):
+    with pytest.raises(ValueError, match="by must be 'signal' or 'entry' if the covariance of very many signals"):
         leave_one_out(condition(PRIOR, INPUTS, SIGNALS), by="node")
 
 

@@ -1,4 +1,4 @@
-"""One field: covariances of signals on a graph, seen through weights, and what is predicted given what was seen."""
+"""Gaussian fields on graphs: covariances, evidence, posteriors given complete or partial observations, predictions."""
 
 from spectralgp.model.fields.covariances import Covariance, Evidence, ModalCovariance, QuadratureCovariance
 from spectralgp.model.fields.factors import (

@@ -1,4 +1,4 @@
-"""Classes at entries of signals: a latent field per class, seen through a softmax, as a variational Gaussian."""
+"""Classes at entries of signals: a latent field per class and a softmax likelihood, as a variational Gaussian."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.special import ndtri
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import axes, gt
 
-N_POINTS = 256  # in the space of the classes, at which expectations are taken, and as many opposite to them
+N_POINTS = 256  # for expectations in the space of the classes, with their opposites
 MOST_STEPS = 100
-LARGEST_STEP = 0.5  # of the natural gradient: whole ones overshoot
-N_LARGEST = 20  # steps of that length, after which they shorten
-MEAN_TOLERANCE = 0.01  # standard deviations that a mean may still move by
-SMALLEST_CURVATURE = 1e-9  # of a label that is no surprise at all
+LARGEST_STEP = 0.5  # of the natural gradient: full steps overshoot
+N_LARGEST = 20  # steps of that length; later ones are shorter
+MEAN_TOLERANCE = 0.01  # change of means in a last step, in standard deviations
+SMALLEST_CURVATURE = 1e-9  # of a label with probability one
 
 
 @lru_cache(maxsize=16)
@@ -31,7 +31,7 @@ def _points(n_classes: int) -> Array:
 
 
 def _softmax(latent: Array) -> Array:
-    """Softmax along the last axis; overwrites its argument, for it is large."""
+    """Softmax along the last axis; overwrites its argument to save memory."""
     latent -= latent.max(axis=-1, keepdims=True)
     np.exp(latent, out=latent)
     latent /= latent.sum(axis=-1, keepdims=True)
@@ -42,7 +42,7 @@ def expected_probabilities(mean: Array, variance: Array) -> Array:
     """Expectation of the softmax of independent Gaussians, shape (n_entries, n_classes)."""
     total, deviation = np.zeros(mean.shape), np.sqrt(variance)
     points = _points(mean.shape[1])
-    for point in points:  # one after the other: all at once would be large for many entries
+    for point in points:  # one by one, to save memory
         total += _softmax(mean + deviation * point)
     return total / len(points)
 
@@ -55,21 +55,21 @@ class ClassSites:
     curvature: Annotated[Array, axes("n_labels", "n_classes"), gt(0)]
 
     def towards(self, other: ClassSites, step: float) -> ClassSites:
-        """A step of the natural gradient."""
+        """Natural gradient step towards other sites."""
         linear = (1 - step) * self.linear + step * other.linear
         return ClassSites(linear, (1 - step) * self.curvature + step * other.curvature)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledField:
-    """Latent fields of the classes given labels at some entries, each class a Gaussian of its own.
+    """Latent fields of the classes given labels at some entries: one Gaussian per class.
 
     The fields are ``f_c ~ N(0, K)``, independent, and a label is c with probability ``softmax(f)_c``. The posterior is
     approximated by ``q(f_c) = N(m_c, (K^-1 + diag w_c)^-1)`` with ``w_c = E_q[p_c (1 - p_c)]`` and ``K^-1 m_c = y_c -
     E_q[p_c]``, the maximum of the bound (38): equation (42).
     """
 
-    weights: Array  # K^-1 m, by which covariances give means elsewhere; (n_labels, n_classes)
+    weights: Array  # K^-1 m, for means elsewhere by covariances; (n_labels, n_classes)
     factors: tuple[Array, ...]  # of I + w^1/2 K w^1/2, one per class
     sites: ClassSites
     mean: Array  # at the labelled entries
@@ -77,7 +77,7 @@ class LabelledField:
     converged: bool
 
     def left_out(self) -> Array:
-        """Probabilities of the classes at each labelled entry by the other labels, without its sites: equation (40)."""
+        """Probabilities of the classes at each labelled entry given the other labels: equation (40)."""
         variance = 1 / (1 / self.variance - self.sites.curvature)
         return expected_probabilities(variance * (self.mean / self.variance - self.sites.linear), variance)
 
@@ -93,10 +93,10 @@ class LabelledField:
 def given_labels(
     covariance: Array, labels: Indices, n_classes: int, start: LabelledField | None = None
 ) -> LabelledField:
-    """The latent fields of the classes given labels (n_labels,) of entries that have this covariance.
+    """Latent fields of the classes given labels (n_labels,) of entries with this covariance.
 
-    Steps of the natural gradient, from the sites of another such field if it is given; shorter ones in the end, since
-    expectations at points are not exact enough for the bound to say which step is too long.
+    Natural gradient steps begin at the sites of `start`, if given. Their length follows a fixed schedule, since
+    expectations at points are not exact enough for a line search on the bound.
     """
     indicators = np.eye(n_classes)[labels]
     sites = ClassSites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
@@ -115,7 +115,7 @@ def given_labels(
 
 
 def with_sites(covariance: Array, sites: ClassSites, converged: bool = False) -> LabelledField:
-    """The latent fields of the classes with these sites; with those that `given_labels` found its own, bit for bit."""
+    """Latent fields of the classes with given sites; the same bits as `given_labels` with the sites that it found."""
     mean, variance, factors = np.empty_like(sites.linear), np.empty_like(sites.linear), []
     for place in range(sites.linear.shape[1]):
         roots = np.sqrt(sites.curvature[:, place, None])

@@ -197,7 +197,7 @@ def log_determinant(covariance: Covariance) -> float:
     return logs + 2 * covariance.shape[0] * covariance.basis.log_volume
 
 
-def log_density(covariance: Covariance, block: Any) -> float:
+def joint_log_density(covariance: Covariance, block: Any) -> float:
     """Joint log density of a block of the spectrum about zero, with the 2 pi term."""
     if covariance.is_written_out:
         rows = covariance.rows

@@ -1,4 +1,4 @@
-"""The covariance of latent signals, by what sites ask of it: products, solves, variances by effective curvatures."""
+"""Prior covariance of latent signals: products, solves, and posterior variances by effective curvatures."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from spectralgp.model.fields.observations import WeightedSystem
 from spectralgp.model.spectra import Quadrature, Spectrum, mean_over_nodes
 
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
-MOST_PROBED = 2**19  # values of all probes of a determinant together on a large graph, unless they are the fewest
-STEPS_BETWEEN_PASSES = 5  # of Lanczos on a large graph, where each takes longer than a look at them
-LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
-LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
-MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
+MOST_PROBED = 2**19  # values of all probes of a determinant on a large graph, unless these are the fewest
+STEPS_BETWEEN_PASSES = 5  # of Lanczos between checks on a large graph, on which a step costs more than a check
+LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes are weighted equally
+LEAST_WEIGHT = 1e-10  # of the mean curvature; smaller ones count as zero
+MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; less informative sites are lost in rounding
 MOST_SOLVED_DENSELY = 200  # entries
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
-LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
-LEAST_OTHERS = 1e-6  # of the squared covariances with an entry, that others must have to count
+LEAST_CAVITY = 1e-9  # precision of an entry without its own site, of the prior's
+LEAST_OTHERS = 1e-6  # share of other entries in squared covariances with an entry, if they count
 
 
 class LatentCovariance(ABC):
@@ -58,11 +58,11 @@ class LatentCovariance(ABC):
 
     @abstractmethod
     def at_curvature(self, curvature: float) -> tuple[Array, Array | float]:
-        """``phi(c)``: variances at entries if the curvature were the same everywhere, and their standard errors."""
+        """``phi(c)``: variances at entries with the same curvature everywhere, and their standard errors."""
 
     @abstractmethod
     def around(self, curvatures: Array) -> tuple[Array, Array]:
-        """Sums of curvatures, and of ones, over all entries, by squared covariances with each as shares of its own."""
+        """Sums of curvatures, and of ones, weighted by squared correlations with each entry."""
 
     @abstractmethod
     def _probes(self, random_state: np.random.Generator) -> Iterator[Any]:
@@ -74,14 +74,14 @@ class LatentCovariance(ABC):
 
     @property
     def prior_variance(self) -> Array:
-        """Variances at entries before anything was observed."""
+        """Prior variances at entries."""
         return self.at_curvature(0.0)[0]
 
     def variances(self, curvatures: Array) -> tuple[Array, float]:
         """Variances at entries by effective curvatures, equation (39), and their root mean square standard error.
 
-        What others know of an entry counts by the squares of their covariances, its own curvature exactly; so they are
-        exact where the curvature is the same everywhere.
+        Curvatures of other entries are averaged by squared covariances, that of an entry itself is exact; variances are
+        exact if the curvature is the same everywhere.
         """
         around, total = self.around(curvatures)
         known = np.maximum(around - curvatures, 0.0) / np.maximum(total - 1, LEAST_OTHERS)
@@ -94,7 +94,7 @@ class LatentCovariance(ABC):
         return variance, float(np.sqrt(np.mean(np.square(np.square(variance) * spread))))
 
     def log_determinant(self, curvatures: Array, seed: int = PROBE_SEED) -> tuple[float, float]:
-        """``log |I + A W|`` and its standard error by random probes; what a common curvature says is taken out."""
+        """``log |I + A W|`` and its standard error by random probes; a common curvature gives a control variate."""
         covariance, roots = self.covariance, self.covariance.load(np.sqrt(curvatures))
         known, control = self._logs(float(np.mean(curvatures)))
 
@@ -112,7 +112,7 @@ class LatentCovariance(ABC):
 
 
 def latent_of(covariance: Covariance) -> LatentCovariance:
-    """The covariance of latent signals by modes, where they are known, or by probes."""
+    """Prior covariance of latent signals by its modes if these are known, else by probes."""
     return (
         ModalLatentCovariance(covariance)
         if covariance.is_written_out
@@ -121,7 +121,7 @@ def latent_of(covariance: Covariance) -> LatentCovariance:
 
 
 def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
-    """Curvatures of a table, and the shares of each in given ones, by interpolation in their logarithm."""
+    """Curvatures of a table, and the weight of each in given ones, by interpolation in their logarithm."""
     largest = max(float(np.max(curvatures)), 1e-9)
     lowest = LOWEST_CURVATURE * largest
     table = np.concatenate([[0.0], np.geomspace(lowest, largest * (1 + 1e-9), CURVATURES)])
@@ -140,14 +140,14 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
 
 @dataclass(frozen=True, eq=False)
 class NoisyNodeCovariance(NodeCovariance):
-    """What nodes share, with more noise: that of the sites."""
+    """Covariances of nodes with additional noise of the sites."""
 
     nodes: NodeCovariance
     noise_variance: float
 
     @property
     def basis(self) -> Spectrum:  # type: ignore[override]
-        """That of the nodes."""
+        """Basis of the nodes."""
         return self.nodes.basis
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -196,7 +196,7 @@ class ModalLatentCovariance(LatentCovariance):
         return np.asarray(self.covariance.submatrix(np.ones(self.at_modes.shape, dtype=bool)))
 
     def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
-        """By a Cholesky factor of few entries, else by conjugate gradients with a common noise of the sites."""
+        """Solve by a Cholesky factor of few entries, else by conjugate gradients with a common noise of the sites."""
         if curvatures.size <= MOST_SOLVED_DENSELY:
             own = np.flatnonzero(curvatures)
             roots, flat = np.sqrt(curvatures.ravel()[own]), rights.reshape(len(rights), -1)
@@ -216,7 +216,7 @@ class ModalLatentCovariance(LatentCovariance):
         return np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
 
     def _shrunk(self, curvature: float) -> Array:
-        """Variances at modes if the curvature were the same everywhere."""
+        """Variances at modes with the same curvature everywhere."""
         return np.asarray(self.at_modes / (1 + curvature * self.at_modes))
 
     def at_curvature(self, curvature: float) -> tuple[Array, float]:
@@ -262,7 +262,7 @@ class ModalLatentCovariance(LatentCovariance):
 
 @dataclass(frozen=True, eq=False)
 class ProbedLatentCovariance(LatentCovariance):
-    """``A`` on a quadrature, where single modes are not known: probes of the graph know the diagonals."""
+    """``A`` on a quadrature, without single modes: diagonals are by probes of the graph."""
 
     covariance: QuadratureCovariance
 
@@ -278,7 +278,7 @@ class ProbedLatentCovariance(LatentCovariance):
         return np.asarray(found.reshape(values.shape))
 
     def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
-        """By ``I + W^1/2 A W^1/2``, so that the spread of the curvatures does not slow conjugate gradients."""
+        """Solve with ``I + W^1/2 A W^1/2``, so that the spread of the curvatures does not slow conjugate gradients."""
         covariance, shape = self.covariance, self.covariance.shape
         n_sets, several = len(rights), covariance.repeated(len(rights))
         weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
@@ -291,7 +291,7 @@ class ProbedLatentCovariance(LatentCovariance):
         precision = 1 / (1 + weights * mean_variance[:, None])
         roots = loaded(np.sqrt(weights))
         system = _SymmetricSystem(several, n_sets, roots, loaded(precision), float(np.min(precision)))
-        apart = np.where(seen, 0.0, rights)  # entries that have a slope and no curvature
+        apart = np.where(seen, 0.0, rights)  # entries with a slope and zero curvature
         rest = loaded(np.where(seen, rights / scale, 0.0))
         if apart.any():
             rest = rest - roots * several.times(loaded(apart))
@@ -305,13 +305,13 @@ class ProbedLatentCovariance(LatentCovariance):
         return several.unload(several.draw_signal(random_state)).reshape(n_draws, *self.covariance.shape)
 
     def _shrunk(self, eigenvalues: Array, curvature: float) -> Array:
-        """Variances at modes if the curvature were the same everywhere, shape (n_signals, n_eigenvalues)."""
+        """Variances at modes with the same curvature everywhere, shape (n_signals, n_eigenvalues)."""
         variances = self.covariance.rows.variances(*self.covariance.nodes.powers(eigenvalues))
         return np.asarray(variances / (1 + curvature * variances))
 
     @cached_property
     def _prior_at_modes(self) -> Array:
-        """Variances at modes before anything was observed, shape (n_modes of the inputs, n_frequencies)."""
+        """Prior variances at modes, shape (n_modes of the inputs, n_frequencies)."""
         return self._shrunk(self._basis.eigenvalues, 0.0)
 
     def at_curvature(self, curvature: float) -> tuple[Array, Array]:
@@ -320,10 +320,9 @@ class ProbedLatentCovariance(LatentCovariance):
         return found, errors[:, None]
 
     def around(self, curvatures: Array) -> tuple[Array, Array]:
-        """Between nodes the heat kernel stands for squared covariances.
+        """Sums with the heat kernel as an approximation of squared covariances between nodes.
 
-        Its time is that at which a node has the same share in itself on average as it has among the squares at the mean
-        curvature.
+        Its time is such that the average weight of a node in its own sum is that by the squares at the mean curvature.
         """
         basis, modes = self._basis, self.covariance.rows.modes
         left = self._shrunk(basis.eigenvalues, float(np.mean(curvatures)))
@@ -341,14 +340,14 @@ class ProbedLatentCovariance(LatentCovariance):
         return around, total
 
     def _time(self, share: float) -> float:
-        """The time at which the heat kernel leaves a share of what was at a node there, on average."""
+        """Time at which the heat kernel's average diagonal entry has a given value."""
         basis = self._basis
         longest = LONGEST_TIME / basis.end
 
         def excess(time: float) -> float:
             return float(mean_over_nodes(basis, np.exp(-time * basis.eigenvalues))) - share
 
-        if excess(0.0) <= 0:  # nothing is shared
+        if excess(0.0) <= 0:  # nodes are independent
             return 0.0
         return longest if excess(longest) >= 0 else float(brentq(excess, 0.0, longest))
 

@@ -1,4 +1,4 @@
-"""The two factors of a covariance: how signals covary at each mode of the nodes, and what the nodes share."""
+"""The two factors of a covariance: between signals at each mode of the nodes, and between nodes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from spectralgp.model.spectra import (
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
 
-CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
-SERIES_OF_DRAWS = 1e-4  # of the largest term, below which the series of a residual's filter is cut for draws
-LARGEST_NOISE = 0.99  # of the smallest variance of what inputs do not explain
-LEAST_LEFT_OPEN = 1e-10  # of the largest variance: what points leave open of an input below it is rounding
-SMALLEST_MODE = 1e-12  # of the largest mode of the points, below which one is rounding
+CONTRADICTION = 1e-8  # of the prior variance: a more negative predictive variance is an error, not rounding
+SERIES_OF_DRAWS = 1e-4  # relative size of the terms that the series of a residual's filter omits for draws
+LARGEST_NOISE = 0.99  # of the smallest variance that inputs do not explain
+LEAST_CONDITIONAL = 1e-10  # of the largest variance: smaller variances given the points are rounding
+SMALLEST_MODE = 1e-12  # of the largest mode of the points; smaller ones are rounding
 NO_MATRIX = (
-    "{argument} where a low rank stands for the covariance of very many signals, of which no matrix is written out. "
+    "{argument} if the covariance of very many signals is approximated by a low rank, without a dense matrix. "
     "Fit fewer signals."
 )
 
@@ -42,8 +42,8 @@ NO_MATRIX = (
 class RowCovariance(ABC):
     """Processes over signals, one per mode of the nodes: ``C_j = p_j K_j + r_j I`` at mode j.
 
-    ``p``, the power of what inputs explain, and ``r``, what each signal has for itself, are arrays of shape
-    (n_modes,). Coordinates are combinations of the signals that suit the rows, shape (..., n_coordinates, n_modes).
+    ``p``, the variance that inputs explain, and ``r``, that of independent parts, are arrays of shape (n_modes,).
+    Coordinates are combinations of the signals, shape (..., n_coordinates, n_modes), in which a kind computes.
     """
 
     @property
@@ -52,7 +52,7 @@ class RowCovariance(ABC):
         """Number of signals."""
 
     def load(self, signals: Array) -> Array:
-        """Coordinates (..., n_coordinates, n_modes) of signals (..., n_signals, n_modes); it keeps lengths."""
+        """Coordinates (..., n_coordinates, n_modes) of signals (..., n_signals, n_modes), of equal length."""
         return signals
 
     def unload(self, coordinates: Array) -> Array:
@@ -76,15 +76,19 @@ class RowCovariance(ABC):
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
     def at(self, new: Any, powers: PowersOfEigenvalues) -> PosteriorRows:
-        """What complete signals say of those at new inputs, with ``p`` and ``r`` given as functions of eigenvalues."""
-        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
+        """Posterior at new inputs given complete signals, with ``p`` and ``r`` as functions of eigenvalues."""
+        raise NotImplementedError(
+            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
+        )
 
     def joined(self, new: Any) -> RowCovariance:
         """These signals followed by those at new inputs."""
-        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
+        raise NotImplementedError(
+            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
+        )
 
     def largest(self, power: Array, own: Array) -> float:
-        """No less than the largest eigenvalue of any ``C_j``: the largest trace, where no better is known."""
+        """Upper bound of the largest eigenvalue of all ``C_j``: the largest trace by default."""
         return float(np.max(self.diagonal(power, own).sum(axis=0)))
 
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
@@ -99,18 +103,18 @@ class RowCovariance(ABC):
 
 
 class PosteriorRows(Filters):
-    """What complete signals say of those at new inputs, equation (8): their means, as filters, and what is left.
+    """Posterior at new inputs given complete signals, equation (8): means, as filters, and covariances.
 
-    The filters take the coordinates of the known signals.
+    The filters apply to the coordinates of the known signals.
     """
 
     @abstractmethod
     def variances(self, eigenvalues: Array) -> Array:
-        """What is left of the variance that inputs explain, shape (n_inputs, n_eigenvalues)."""
+        """Posterior variances of the part that inputs explain, shape (n_inputs, n_eigenvalues)."""
 
     @abstractmethod
     def covariances(self, eigenvalues: Array) -> Array:
-        """What is left between the new inputs, shape (n_eigenvalues, n_inputs, n_inputs)."""
+        """Posterior covariances between the new inputs, shape (n_eigenvalues, n_inputs, n_inputs)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,7 @@ class InputCovariance(RowCovariance):
         return self.modes.vectors @ coordinates
 
     def variances(self, power: Array, own: Array | float) -> Array:
-        """``D``, shape (..., n_signals, n_modes): the one place that says so; leading axes of `power` are filters."""
+        """``D``, shape (..., n_signals, n_modes); leading axes of `power` are filters."""
         return self.modes.values[:, None] * power[..., None, :] + own
 
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
@@ -163,37 +167,36 @@ class InputCovariance(RowCovariance):
 
 @dataclass(frozen=True, eq=False)
 class LowRankCovariance(RowCovariance):
-    """A covariance of many signals by the covariances of all inputs with a few, equation (34): averaged FITC.
+    """Covariance of many signals by the covariances of all inputs with a few points, equation (34): averaged FITC.
 
-    ``K = U diag(kappa) U^T + k I`` has few modes, and ``D_ij = (kappa_i + k) p_j + r_j``. Where ``U`` does not reach,
-    ``K`` is ``k``. Coordinates are those of the modes, and below them what the modes leave
-    of the signals, so that they are as long as the signals.
+    ``K = U diag(kappa) U^T + k I`` has few modes, and ``D_ij = (kappa_i + k) p_j + r_j``. Orthogonal to ``U``, ``K`` is
+    ``k``. Coordinates are those of the modes, followed by the residual of the signals.
     """
 
     vectors: Array  # U, shape (n_signals, rank), orthonormal
     values: Array  # kappa
-    rest: float  # k, mean over the signals of what the points leave open of their variances
-    points: Indices  # signals whose inputs stand for all
-    from_points: Array  # by which covariances with the points become those with the modes, shape (n_points, rank)
+    rest: float  # k, mean over the signals of their variances given the points
+    points: Indices  # signals whose inputs represent all
+    from_points: Array  # maps covariances with the points to those with the modes, shape (n_points, rank)
 
     @classmethod
     def of(
         cls, kernel: InputKernel, inputs: Array, points: Indices, scales: Array | None = None, amplitude: float = 1.0
     ) -> LowRankCovariance:
-        """The covariance by points, of signals divided by `scales`, and with all but the level times an `amplitude`."""
+        """Covariance by points, of signals divided by `scales`, with all but the level multiplied by an `amplitude`."""
         cross = with_amplitude(kernel, kernel.columns(inputs, points), amplitude)
         variances = with_amplitude(kernel, kernel.variances(inputs), amplitude)
         inner = modes_of(cross[points]).require_definite()
         is_kept = inner.values > SMALLEST_MODE * np.max(inner.values, initial=0.0)
         root = inner.vectors[:, is_kept] / np.sqrt(inner.values[is_kept])
-        factors = cross @ root  # Phi, with Phi Phi^T the covariance that goes through the points
+        factors = cross @ root  # Phi, with Phi Phi^T the covariance by way of the points
         left = variances - np.sum(np.square(factors), axis=1)
         if scales is not None:
             factors, left = factors / scales[:, None], left / scales**2
         axes, triangle = qr(factors, mode="economic", check_finite=False)
         turned, lengths, directions = np.linalg.svd(triangle)
         from_points = root @ (directions.T * lengths)
-        if scales is not None:  # covariances with the points come divided by theirs
+        if scales is not None:  # covariances with the points are divided by their scales
             from_points = scales[points, None] * from_points
         return cls(axes @ turned, lengths**2, float(max(np.mean(left), 0.0)), points, from_points)
 
@@ -214,7 +217,7 @@ class LowRankCovariance(RowCovariance):
         return self.values[:, None] * power + self._outside(power, own)
 
     def _outside(self, power: Array, own: Array) -> Array:
-        """What takes the place of ``D`` where the modes do not reach, shape (n_modes,)."""
+        """``D`` orthogonal to the modes, shape (n_modes,)."""
         return self.rest * power + own
 
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
@@ -249,12 +252,12 @@ class LowRankCovariance(RowCovariance):
 
 
 def greedy_points(kernel: InputKernel, inputs: Array, rank: int) -> Indices:
-    """Signals whose inputs stand for all: each the one of which those before leave most open (pivoted Cholesky)."""
+    """Signals whose inputs represent all: each has the largest variance given those before (pivoted Cholesky)."""
     left = kernel.variances(inputs).astype(float)
     largest, factors, points = float(np.max(left, initial=0.0)), np.empty((rank, left.size)), list[int]()
     while len(points) < min(rank, left.size):
         number, point = len(points), int(np.argmax(left))
-        if left[point] <= LEAST_LEFT_OPEN * largest:
+        if left[point] <= LEAST_CONDITIONAL * largest:
             break
         own = kernel.columns(inputs, np.array([point]))[:, 0] - factors[:number, point] @ factors[:number]
         factors[number] = own / np.sqrt(left[point])
@@ -283,7 +286,7 @@ class PosteriorInputRows(PosteriorRows):
         return 1 / self.rows.variances(*self.powers(eigenvalues))
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        """``gamma W^T / D`` times the coordinates of the modes, which come first."""
+        """``gamma W^T / D`` times the coordinates of the modes."""
         of_modes = coefficients[..., : self.weights.shape[1], :]
         return self.powers(eigenvalues)[0] * (self.weights @ (self._precisions(eigenvalues) * of_modes))
 
@@ -304,7 +307,7 @@ class PosteriorInputRows(PosteriorRows):
         return left if self.gains is None else left + np.square(self.weights) @ self.gains
 
     def covariances(self, eigenvalues: Array) -> Array:
-        self.variances(eigenvalues)  # raises where covariances contradict each other
+        self.variances(eigenvalues)  # raises if covariances contradict each other
         power = self.powers(eigenvalues)[0][:, None, None]
         scaled = self.weights[None] * self._precisions(eigenvalues).T[:, None, :]
         left = power * self.new.covariance - power**2 * (scaled @ self.weights.T)
@@ -313,9 +316,9 @@ class PosteriorInputRows(PosteriorRows):
 
 @dataclass(frozen=True, eq=False)
 class BlockCovariance(RowCovariance):
-    """A covariance of its own at every mode, ``S_j + r_j I``: what complete signals leave at new inputs.
+    """Posterior covariance at new inputs given complete signals, ``S_j + r_j I`` at mode j.
 
-    ``S_j`` has the power of the mode in it, so that `power` is ignored. Coordinates are the signals themselves.
+    ``S_j`` includes the power of the mode, so that `power` is ignored. Coordinates are the signals themselves.
     """
 
     left: PosteriorRows
@@ -360,13 +363,13 @@ class BlockCovariance(RowCovariance):
 
 
 class NodeCovariance(ABC):
-    """Covariances of nodes, ``G`` of what inputs explain and ``H`` of the rest, diagonal in one basis.
+    """Covariances of nodes, ``G`` of the part that inputs explain and ``H`` of the rest, diagonal in one basis.
 
-    ``H`` has the noise in it. Powers are functions of the basis's eigenvalues.
+    ``H`` includes the noise. Powers are functions of the basis's eigenvalues.
     """
 
     noise_variance: float
-    basis: Spectrum  # where both are diagonal
+    basis: Spectrum  # both are diagonal in it
 
     @abstractmethod
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -383,10 +386,10 @@ class NodeCovariance(ABC):
 
 @dataclass(frozen=True, eq=False)
 class GraphNodeCovariance(NodeCovariance):
-    """The graph's model: filters on its spectrum, and white noise."""
+    """Covariances of nodes by filters on the graph's spectrum, and white noise."""
 
     basis: Spectrum  # of the kernel
-    kernel: GraphKernel  # with a residual where there is one
+    kernel: GraphKernel  # with its residual, if any
     noise_variance: float
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -413,24 +416,24 @@ class GraphNodeCovariance(NodeCovariance):
 
 @dataclass(frozen=True, eq=False)
 class ShrunkNodeCovariance(NodeCovariance):
-    """The graph's model with the covariance ``R`` between its frequencies that signals showed: equations (14), (15).
+    """Covariances of nodes with a learnt covariance ``R`` between the graph's frequencies: equations (14), (15).
 
     ``G = V D_a R D_a V^T`` and ``H = V D_h R D_h V^T`` with the graph's standard deviations ``a`` and ``h`` times the
-    profile. Both are diagonal in vectors ``B`` that are not orthonormal, with ``H = B B^T``. The noise is as much of
-    the graph's as is white in ``H``.
+    profile. Both are diagonal in vectors ``B`` that are not orthonormal, with ``H = B B^T``. The noise is the part of
+    the graph's noise that is white in ``H``.
     """
 
     graph: GraphNodeCovariance
     shrinkage: Shrinkage
     basis: ExactSpectrum  # B
     power: Array  # the diagonal of G in it
-    factor: Array  # Cholesky factor of D_h R D_h; its diagonal where it has nothing else
+    factor: Array  # Cholesky factor of D_h R D_h; its diagonal if it is diagonal
 
     __getstate__ = without_caches
 
     @classmethod
     def of(cls, graph: GraphNodeCovariance, shrinkage: Shrinkage) -> ShrunkNodeCovariance:
-        """The basis by one eigendecomposition."""
+        """Find the basis by one eigendecomposition."""
         profile = shrinkage.profile
         vectors = require_eigenvectors(graph.basis, "spectrum must be exact to shrink a covariance; got a quadrature.")
         power, own = graph.powers(graph.basis.eigenvalues)
@@ -451,7 +454,7 @@ class ShrunkNodeCovariance(NodeCovariance):
 
     @cached_property
     def _rest(self) -> tuple[Array, Array | None]:
-        """Eigenvalues and eigenvectors of ``H``, in the graph's basis; None where they are those."""
+        """Eigenvalues and eigenvectors of ``H``, in the graph's basis; None for unit vectors."""
         if self.shrinkage.is_identity:
             return np.square(self.factor), None
         values, axes = np.linalg.eigh(self.factor @ self.factor.T)
@@ -459,7 +462,7 @@ class ShrunkNodeCovariance(NodeCovariance):
 
     @cached_property
     def noise_variance(self) -> float:  # type: ignore[override]
-        """As much of the graph's noise as is white in ``H``."""
+        """Part of the graph's noise that is white in ``H``."""
         return min(self.graph.noise_variance, LARGEST_NOISE * float(np.min(self._rest[0])))
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:

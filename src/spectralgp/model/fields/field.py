@@ -244,7 +244,7 @@ class GaussianField(PredictiveDistribution):
 
     @abstractmethod
     def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Joint draws of values with their noise, observed ones as they are, shape (n_draws, n_signals, n_nodes)."""
+        """Joint draws of values with their noise; observed ones do not vary; shape (n_draws, n_signals, n_nodes)."""
 
     @property
     def _n_nodes(self) -> int:

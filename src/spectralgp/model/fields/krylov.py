@@ -1,4 +1,4 @@
-"""Systems that are solved, and determinants that are estimated, by products with blocks alone."""
+"""Solutions of linear systems and estimates of determinants by products alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spectralgp._basics.progress import mention
 
 MAX_ITERATIONS = 2_000  # of conjugate gradients
 MAX_LANCZOS_STEPS, LANCZOS_TOLERANCE = 100, 1e-5  # relative change of a quadrature at which Lanczos stops
-STEPS_BETWEEN = 10  # of Lanczos, from one look at the quadrature to the next
+STEPS_BETWEEN = 10  # of Lanczos, between checks of the quadrature
 BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this short is the last
 TINY = 1e-300
 
@@ -25,7 +25,7 @@ class LinearSystem(ABC):
     Blocks ``x`` go with their images ``J x``: the inner product of ``x`` and ``y`` is the sum of ``J x`` times ``y``.
     """
 
-    smallest: float  # no more than the smallest eigenvalue of the preconditioned system
+    smallest: float  # lower bound of the eigenvalues of the preconditioned system
 
     @abstractmethod
     def image(self, block: Any) -> Any:
@@ -33,11 +33,11 @@ class LinearSystem(ABC):
 
     @abstractmethod
     def times(self, block: Any, image: Any) -> Any:
-        """The system times a block, whose image is at hand."""
+        """The system times a block with a given image."""
 
     @abstractmethod
     def precondition(self, block: Any) -> tuple[Any, Any]:
-        """The preconditioner times a block, and the image of that."""
+        """The preconditioner times a block, and the image of the product."""
 
     @abstractmethod
     def inner(self, left: Any, right: Any) -> Any:
@@ -49,12 +49,12 @@ class LinearSystem(ABC):
 
 
 def conjugate_gradients(system: LinearSystem, rest: Any, start: Any, tolerance: float) -> Any:
-    """Solve a system for blocks, until the energy of the error is at most the square of `tolerance` of all.
+    """Solve a system for blocks, to a relative error in energy of at most the square of `tolerance`.
 
-    That energy is bounded by the Gauss-Radau rule with a node at the smallest eigenvalue, of which a recurrence of
-    numbers keeps track (Meurant and Tichy, Numerical Algorithms 62, 2013).
+    The energy of the error is bounded by the Gauss-Radau rule with a node at the smallest eigenvalue, by a scalar
+    recurrence (Meurant and Tichy, Numerical Algorithms 62, 2013).
     """
-    solution, energy = rest * 0.0, 0.0  # that of the solution, less what further steps gain
+    solution, energy = rest * 0.0, 0.0  # energy of the solution, less the gain of further steps
     if start is not None:
         image = system.image(start)
         moved = system.times(start, image)
@@ -83,9 +83,9 @@ def conjugate_gradients(system: LinearSystem, rest: Any, start: Any, tolerance: 
 def gauss_quadrature(
     steps: Iterable[tuple[float, float]], between: int = STEPS_BETWEEN, max_steps: int = MAX_LANCZOS_STEPS
 ) -> tuple[Array, Array]:
-    """Nodes and weights of the rule that steps of Lanczos from a probe ``z`` make of ``z^T f(M) z / z^T z``.
+    """Nodes and weights of the Gauss rule for ``z^T f(M) z / z^T z`` by Lanczos steps from a probe ``z``.
 
-    The mean logarithm is looked at after every few steps, `between` them, and they end where it no longer changes.
+    The mean logarithm is checked every `between` steps; the steps end when it no longer changes.
     """
     diagonal, below, last = list[float](), list[float](), np.inf
     for entry, length in steps:

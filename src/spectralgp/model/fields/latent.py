@@ -1,4 +1,4 @@
-"""What is predicted of values that a likelihood observes: laws of the latent signals, and of values given them."""
+"""Posterior and predictions under a likelihood: distributions of latent signals, and of values given these."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ NO_COVARIANCE = (
 
 @cache
 def _one_node() -> GraphNodeCovariance:
-    """Nodes of signals with one value each, which have no noise beside what their covariance says."""
+    """Graph with one node and no noise, for signals of one value each."""
     return GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
 
 
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
-    """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
+    """Lower bound of the log density of values, NaN if missing, with latent ``f ~ N(mean, covariance)``."""
     own = np.isfinite(values)
     alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), _one_node())
     known = ObservationModel(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
@@ -64,32 +64,32 @@ def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, v
     return find_sites(alone, observations).log_bound()[0]
 
 
-# ------------------------------------------------------------------------------------------------ laws of values
+# ------------------------------------------------------------------------------------------ predictions of values
 
 
 @dataclass(frozen=True, eq=False)
 class ValueField(PredictiveDistribution):
-    """Values that a likelihood observes of latent signals; `beside` are exposures or trials.
+    """Predictive distribution of values of latent signals under a likelihood.
 
-    Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
+    Without noise it is that of the mean of a value given the latent signal: a rate, or a probability.
     """
 
     law: Callable[[Array], GaussianField]  # of the latent signals, by the columns of fixed effects
     observed_by: ObservationModel  # of the values that are predicted
-    known: Array  # values that were observed of these signals, NaN elsewhere
-    further: Callable[[Array, ObservationModel], Sites]  # sites given further values of these signals, among others
-    rows: Indices  # numbers of these signals among those of the sites
+    known: Array  # observed values of these signals, NaN if missing
+    further: Callable[[Array, ObservationModel], Sites]  # sites given further values of these signals
+    rows: Indices  # of these signals among those of the sites
 
     @classmethod
     def of_rows(cls, sites: Sites, rows: Indices, observed_by: ObservationModel, known: Array) -> ValueField:
-        """Values of some of the signals that sites are of."""
+        """Values of some of the signals of sites."""
         centre = partial(sites.covariance.basis.zeros, len(sites.mean))
         latent = ConditionedField(sites.covariance, centre, Units(), sites, rows)
         return cls(lambda columns: latent, observed_by, known, partial(sites.given, rows), rows)
 
     @cached_property
     def latent(self) -> GaussianField:
-        """The latent signals, with their white part as values have their noise."""
+        """Field of the latent signals, with their white noise as noise of values."""
         return self.law(self.observed_by.columns)
 
     @property
@@ -103,7 +103,7 @@ class ValueField(PredictiveDistribution):
 
     @cached_property
     def _law_of_mean(self) -> tuple[Array, Array, Array]:
-        """Of what noise is about: without the white part of latent signals, where that is noise too."""
+        """Moments without noise: without the white noise of latent signals if that counts as noise."""
         if not self.likelihood.is_white_noise:
             return self._law
         return np.asarray(self.latent.mean), np.asarray(self.latent.variance()), self.observed_by.beside
@@ -160,7 +160,7 @@ class ValueField(PredictiveDistribution):
         return self.likelihood.mean_at(latent, self.observed_by.beside)
 
     def _further(self, signals: Any) -> Array:
-        """Values, without those that are known already."""
+        """Given values, without those that are known already."""
         found = np.asarray(as_observed(signals, *self.known.shape), dtype=float)
         return np.where(np.isfinite(self.known), np.nan, found)
 
@@ -226,22 +226,22 @@ def probability_transforms(
 
 @dataclass(frozen=True, eq=False)
 class LatentPosterior(SinglePosterior):
-    """A prior of latent signals conditioned on values that a likelihood observes of them. Made by `condition_latent`.
+    """A prior of latent signals conditioned on values under a likelihood. Made by `condition_latent`.
 
-    The training signals are the values, as they were given. Predictions are for an exposure or a trial of one, unless
-    `ValueField.seen_with` says otherwise.
+    The training signals are the values. Predictions are for an exposure or a trial of one, unless changed by
+    `observed_with`.
     """
 
     observed_by: ObservationModel = field(kw_only=True)
 
     @property
     def sites(self) -> Sites:
-        """The latent training signals given the values."""
+        """Posterior of the latent training signals."""
         return cast(Sites, self.entries)
 
     @property
     def likelihood(self) -> Likelihood:
-        """The likelihood, with all that was learnt of it."""
+        """The likelihood, with learnt parameters."""
         return self.sites.observations.likelihood
 
     @property
@@ -253,7 +253,7 @@ class LatentPosterior(SinglePosterior):
         kernel = self.prior.input_kernel
         new = kernel.at(self.inputs, new_inputs(kernel, self.inputs, inputs))
         own = self.observed_by.columns
-        columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
+        columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # by default those of the first signal
         observed_by = replace(
             self.observed_by, likelihood=self.likelihood, beside=np.ones(columns.shape[1:]), columns=columns
         )
@@ -262,7 +262,7 @@ class LatentPosterior(SinglePosterior):
         return ValueField(partial(self._latent_at, new), observed_by, nothing, partial(self._joined, new), rows)
 
     def _latent_at(self, new: NewInputs, columns: Array) -> Field:
-        """Latent signals at new inputs about the posterior mean of the fixed effects, which are uncertain."""
+        """Field of latent signals at new inputs, about the posterior mean of the uncertain fixed effects."""
         sites = self.sites
         covariance, basis = sites.covariance, self.basis
         reach, left = covariance.at(new)
@@ -270,13 +270,13 @@ class LatentPosterior(SinglePosterior):
         if covariance.is_written_out and sites.root is None:
             assert isinstance(reach, PosteriorInputRows)
             gains = np.square(covariance.powers[0] / covariance.rows.variances(*covariance.powers))
-            wider = replace(reach, gains=gains * sites.spread_at_modes)  # by modes, each on its own
+            wider = replace(reach, gains=gains * sites.spread_at_modes)  # independent modes
             left = ModalCovariance(BlockCovariance(wider, basis.eigenvalues), covariance.nodes)
         fixed = Units(offset=np.tensordot(sites.coefficients, columns, axes=1))
         return Field(left, lambda: centre, fixed, partial(self._mean_factors, new, reach, columns))
 
     def _mean_factors(self, new: NewInputs, reach: Filters, columns: Array) -> list[Array]:
-        """Factors of the covariance of the mean: of fixed effects, and of training signals that reach new inputs."""
+        """Factors of the covariance of the mean, by uncertain fixed effects and training signals."""
         sites = self.sites
         if not np.any(new.cross):
             return list(sites.factors_of(columns))
@@ -290,7 +290,7 @@ class LatentPosterior(SinglePosterior):
         return [*sites.factors_of(columns - reached[: len(columns)]), *reached[len(columns) :]]
 
     def _joined(self, new: NewInputs, values: Array, observed_by: ObservationModel) -> Sites:
-        """Sites of the training signals followed by those at new inputs, given values of these."""
+        """Sites of the training signals and those at new inputs, given values of the latter."""
         together = self.observed_by.followed_by(observed_by)
         observations = together.observations(np.vstack([self.signals.as_observed, values]), self.likelihood)
         return find_sites(with_new_inputs(self.covariance, new), observations, self.sites)
@@ -301,7 +301,7 @@ class LatentPosterior(SinglePosterior):
         return ValueField.of_rows(self.sites, rows, observed_by, known)
 
     def left_out(self, by: str) -> tuple[Array, Array, Array]:
-        """Means and variances of latent signals, each without its own entry, signal or node, and log densities."""
+        """Leave-one-out means and variances of latent signals, and log densities."""
         sites, values = self.sites, self.signals.as_observed
         _, slopes, curvatures = sites.terms
         beside, likelihood = sites.observations.beside, self.likelihood
@@ -325,7 +325,7 @@ class LatentPosterior(SinglePosterior):
 
 
 def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservationModel) -> LatentPosterior:
-    """Condition a prior of latent signals on values that a likelihood observes of them."""
+    """Condition a prior of latent signals on values under a likelihood."""
     likelihood = prior.likelihood or observed_by.likelihood
     observations = observed_by.observations(signals.as_observed, likelihood)
     covariance = prior.latent_covariance(inputs)

@@ -24,29 +24,29 @@ NO_NODES = (
     "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
     "Use spectrum='exact' where the graph is small enough."
 )
-NO_HOLES = (
-    "signals must be complete on a large graph to leave out each {by} in closed form; got signals with holes. "
+NOT_COMPLETE = (
+    "signals must be complete on a large graph to leave out each {by} in closed form; got missing values. "
     "Use scikit-learn's cross-validation."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Predictions of what was left out, given everything else and the same hyperparameters.
+    """Leave-one-out predictions, given all other values and the same hyperparameters.
 
     Parameters
     ----------
     by : {"signal", "node", "entry"}
-        What was left out at a time.
+        Part of the data that is left out at a time.
     mean : array of shape (n_signals, n_nodes)
         Predicted values.
     std : array of shape (n_signals, n_nodes)
         Standard deviation of the observed (noisy) value at each entry.
     log_density : ndarray
-        Joint log predictive density of what was left out: shape (n_signals,) by signal, (n_nodes,) by node,
+        Joint log predictive density of the left-out values: shape (n_signals,) by signal, (n_nodes,) by node,
         (n_signals, n_nodes) by entry.
     transforms : array of shape (n_signals, n_nodes), optional
-        With a likelihood: randomised probability integral transforms, uniform where predictions are right.
+        With a likelihood: randomised probability integral transforms, uniform if predictions are calibrated.
     """
 
     by: By
@@ -59,16 +59,16 @@ class LeaveOneOut:
 def leave_one_out(posterior: SinglePosterior | Mixture, by: By = "signal") -> LeaveOneOut:
     """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
 
-    The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
-    the hyperparameters and must not be used to choose a degree. Where signals were centred by node, what is left out is
-    left out of the nodes' means too.
+    The hyperparameters stay those learnt from all data, so this checks calibration; it does not detect overfitting of
+    the hyperparameters and must not be used to choose a degree. If signals were centred by node, values are left out of
+    the nodes' means too.
 
-    Where the covariance between frequencies was learnt, a whole signal's share is taken out of it, with its whitened
-    error in place of its rows; single nodes and entries are left out with that covariance as it is, and nodes with a
-    normal law. What inputs carry over, and scales of the nodes, stay as learnt from all.
+    If the covariance between frequencies was learnt, a left-out signal is taken out of it, with its whitened error in
+    place of its rows; for nodes and entries that covariance is fixed, and nodes have normal densities. The
+    autoregressive term and scales of the nodes are fixed.
 
-    Where training signals have holes, what was not observed has no density, and its mean and standard deviation are
-    those given all that was left in. Nodes' means stay as they were found.
+    Missing values have no density; their means and standard deviations are those given all values that are not left
+    out. With missing values the nodes' means are fixed.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ def leave_one_out(posterior: SinglePosterior | Mixture, by: By = "signal") -> Le
 
 @singledispatch
 def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
-    """What is left out of one model, in the user's units."""
+    """Leave-one-out predictions of one model, in the user's units."""
     raise NotImplementedError(type(posterior).__name__)
 
 
 @_left_out.register
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
-    """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
+    """Values under a likelihood, by cavities of the latent signals: equation (40)."""
     latent_mean, latent_variance, logs = posterior.left_out(by)
     law = latent_mean, latent_variance, posterior.sites.observations.beside
     values, likelihood = posterior.signals.as_observed, posterior.likelihood
@@ -117,13 +117,13 @@ def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
     """Normal values, by blocks of inverse covariances: equations (10) and (23)."""
     if by == "node" and posterior.signals.centred_by == "node":
         raise ValueError(
-            "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
-            "once the node is left out; got 'node'. Fit with center='global'."
+            "by must be 'signal' or 'entry' if each node was centred by its own mean, which is unknown once the node "
+            "is left out; got 'node'. Fit with center='global'."
         )
     if by == "signal" and posterior.entries is None:
         left = _signals(posterior)
     elif not posterior.covariance.is_written_out:
-        raise ValueError((NO_NODES if posterior.entries is None else NO_HOLES).format(by=by))
+        raise ValueError((NO_NODES if posterior.entries is None else NOT_COMPLETE).format(by=by))
     else:
         left = _entries(posterior) if by == "entry" else _groups(posterior, by)
     transformation = posterior.transformation
@@ -138,7 +138,7 @@ def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
 
 
 def _signals(posterior: Posterior) -> LeaveOneOut:
-    """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
+    """Signals, on any spectrum: the error of the prediction from the others is ``r_n / s_n``, equation (10)."""
     covariance, units, shrinkage = posterior.covariance, posterior.signals.units, posterior.prior.shrinkage
     shares = posterior.signals.centred_by == "node" and covariance.shape[0] > 1
     carried = posterior.carried_block()
@@ -146,7 +146,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
     basis, n_nodes = posterior.basis, covariance.shape[1]
     if shrinkage is not None:
-        # a signal's own share in the covariance is its error, node by node
+        # the share of a signal in the covariance is its error, node by node
         errors = np.square(basis.unload(missed.errors)) * missed.stretch[:, None]
         own, least = 0.0 if shrinkage.is_identity else 1.0, shrinkage.worth / shrinkage.total * variances
         variances = np.maximum((shrinkage.total * variances - own * errors) / (shrinkage.total - own), least)
@@ -159,7 +159,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
 
 
 def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
-    """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (23)."""
+    """Whole signals or nodes, by blocks of the inverse covariance of the observed values: equation (23)."""
     seen, units, by_node = posterior.observations(), posterior.signals.units, by == "node"
 
     def turned(array: Any) -> Any:
@@ -176,7 +176,7 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
         missed = axes @ (rotated / values)
         mean[number, own] -= missed
         variance[number, own] = np.square(axes) @ (1 / values)
-        if not own.all():  # what is missing follows what was observed by way of what the completion leaves open
+        if not own.all():  # missing values follow observed ones by the deviations of the completion
             across = deviations[:, number, ~own].T @ solved[:, number, own]
             mean[number, ~own] += across @ missed
             variance[number, ~own] += np.square(across @ axes) @ (1 / values)
@@ -189,7 +189,7 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
 
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
-    """Single entries, by the diagonal of the inverse covariance of what was observed."""
+    """Single entries, by the diagonal of the inverse covariance of the observed values."""
     seen, units, freedom = posterior.observations(), posterior.signals.units, posterior.prior.freedom
     covariance, observed = posterior.covariance, seen.observed
     missed = np.where(observed, seen.solution / seen.precisions, 0.0)

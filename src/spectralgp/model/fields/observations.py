@@ -1,4 +1,4 @@
-"""Signals seen through weights: one per entry, zero where nothing was observed."""
+"""Posterior of signals given partial observations: a weight per entry, zero for missing values."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from spectralgp.model.spectra import Modes
 
 Method = Literal["missing", "observed", "iterative"]
 
-MOST_DENSE = 2_500  # entries whose covariance is written out
-MOST_SOLVED_DENSELY = 1_500  # the same to solve with it where a tolerance is allowed
-FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
+MOST_DENSE = 2_500  # entries in a covariance that is written out
+MOST_SOLVED_DENSELY = 1_500  # entries in a covariance to solve with, if a tolerance is allowed
+FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; with few probes of a determinant
 PROBES, FEWEST_PROBES = 32, 6
 MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
-MOST_HOLES_PROBED = 0.75  # of all values: beyond it what was observed says more of the determinant
-MOST_SHORT = 2**20  # values of which a determinant is taken well; beyond it there are two probes
-MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
-MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
-ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
+MOST_MISSING_PROBED = 0.75  # share of missing values; beyond it the determinant of observed ones is probed
+MOST_SHORT = 2**20  # values for an accurate determinant; beyond it there are two probes
+MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second for more values
+MOST_EXACT_VALUES = 2**22  # in all deviations of an exact covariance
+ALWAYS_EXACT = 64  # entries, whose covariance is exact even if few draws are allowed
 DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
-VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error that draws may leave in a variance; but for the widest
+VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error of variances by draws; the quantile of entries that have it
 MOST_DRAWN = 2**22  # values, of all draws together
-MOST_SOLVED = 2**17  # values of draws that are solved for at once, so that what a step takes stays in a cache
-DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
-MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
+MOST_SOLVED = 2**17  # values of draws per solve, so that a step fits in the cache of the processor
+DRAW_TOLERANCE = 1e-2  # of solves for draws, less than their Monte Carlo error
+MOST_GIVEN = 2**32  # operations for variances of the missing values of each signal given the others
 DRAW_SEED, PROBE_SEED = 1, 0
-LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
+LEAST_PRECISION = 1e-9  # relative lower bound of differences of precisions, for rounding and draws
 
 
 class EntryPosterior(Protocol):
@@ -83,7 +83,7 @@ class EntryPosterior(Protocol):
 class WeightedSystem(LinearSystem):
     """``I + W A`` in the inner product of ``A = C - s``, preconditioned by ``(I + A / s)^-1``.
 
-    That is the solution for complete signals, or near it.
+    The preconditioner solves for complete signals, or nearly so.
     """
 
     complete: Covariance  # C
@@ -117,10 +117,10 @@ class SignedInverse:
 
     @classmethod
     def of(cls, matrix: Array, is_definite: bool) -> SignedInverse:
-        """By Cholesky's method, or by eigenvalues of either sign; overwrites the matrix."""
+        """Factorise by Cholesky's method, or by eigenvalues of both signs; overwrites the matrix."""
         if is_definite:
             factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-            root = np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses what is empty
+            root = np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses empty matrices
             return cls(root, np.ones(len(factor)), 2 * float(np.sum(np.log(np.diag(factor)))))
         values, vectors = eigh(matrix, overwrite_a=True, check_finite=False)
         sizes = np.abs(values)
@@ -138,24 +138,24 @@ class SignedInverse:
 
 @dataclass(frozen=True, eq=False)
 class PartialObservations:
-    """Values of signals with a weight each, and what they say of all entries: ``Q = (C + s (1/w - 1))^-1`` among them.
+    """Posterior of all entries of signals given values with weights, by ``Q = (C + s (1/w - 1))^-1`` among these.
 
     Signals have the covariance ``C``, of which ``s`` is white noise. An entry of weight one is observed with that
-    noise, of weight ``w`` with the variance ``s / w``, and of weight zero not at all. Few entries of other weight than
-    one, or few observed ones, are handled by a dense matrix of their number: equation (20). Else systems are solved by
-    conjugate gradients, of which a step is one solve for complete signals.
+    noise, of weight ``w`` with the variance ``s / w``, and one of weight zero is missing. A dense matrix of all entries
+    of other weight than one, or of all observed ones, is used if it is small: equation (20). Otherwise systems are
+    solved by conjugate gradients, of which a step is one solve for complete signals.
 
-    Complete values are signals with that noise: as they were observed where the weight is one. Above it more is known
-    of a signal than a value with noise could say; there their covariance is an algebraic one, ``P = C - C Q C``.
+    Complete values are signals with that noise; at weight one they are the observed ones. A weight above one says more
+    of a signal than any value with noise; there their covariance is an algebraic one, ``P = C - C Q C``.
     """
 
     covariance: Covariance  # of complete signals
-    values: Array  # about their mean, shape (n_signals, n_nodes); anything finite where the weight is zero
+    values: Array  # about their mean, shape (n_signals, n_nodes); finite but ignored at weight zero
     weights: Array  # not negative
-    most_deviations: int | None = None  # that may stand for a covariance; as many as memory allows if not given
+    most_deviations: int | None = None  # draws for a covariance; by default bounded by memory
     start: Array | None = None  # a guess of `solution`
     tolerance: float = 0.0  # of solves for the mean and, at least, for deviations
-    always_iterates: bool = False  # where single entries of the covariance cost as much as a solve
+    always_iterates: bool = False  # if single entries of the covariance cost as much as a solve
     most_dense: int = MOST_DENSE
     most_exact: int = MOST_EXACT_VALUES
     most_given: int = MOST_GIVEN
@@ -164,12 +164,12 @@ class PartialObservations:
 
     @cached_property
     def observed(self) -> Mask:
-        """Where something was observed."""
+        """Mask of observed entries."""
         return self.weights > 0
 
     @cached_property
     def missing(self) -> Mask:
-        """Where nothing was."""
+        """Mask of missing entries."""
         return ~self.observed
 
     @cached_property
@@ -188,7 +188,7 @@ class PartialObservations:
 
     @cached_property
     def _side(self) -> Method:
-        """What there is less of: entries of other weights, or observed ones."""
+        """Smaller set: entries of other weight than one, or observed entries."""
         return "missing" if 2 * self._n_others <= self.weights.size else "observed"
 
     @cached_property
@@ -197,61 +197,60 @@ class PartialObservations:
 
     @property
     def is_written_out(self) -> bool:
-        """Whether ``Q`` is known among the values of a signal, and not by draws alone."""
+        """Whether ``Q`` is known exactly among the values of a signal."""
         return self.covariance.is_written_out and self._n_dense <= self.most_dense
 
     @cached_property
     def method(self) -> Method:
-        """By which matrix, if any, systems are solved."""
+        """Matrix to solve systems by, or iteration."""
         most = self.most_dense if self.tolerance == 0 else MOST_SOLVED_DENSELY
         is_small = self.is_written_out and self._n_dense <= most and not self.always_iterates
         return self._side if is_small else "iterative"
 
     @property
     def _is_short(self) -> bool:
-        """Whether there are few enough values to take a determinant well."""
+        """Whether there are few enough values for an accurate determinant."""
         return self.observed.size <= MOST_SHORT
 
     @cached_property
     def _excess(self) -> Array:
-        """``s (1/w - 1)`` where something was observed: the variance beyond that of the noise."""
+        """``s (1/w - 1)`` at observed entries: variance in excess of the noise."""
         weights = np.where(self.observed, self.weights, 1.0)
         return self.covariance.noise_variance * (1 / weights - 1)
 
     @cached_property
     def _own_precisions(self) -> Array:
-        """``w / (s (1 - w))``: what was observed of an entry says so much of its complete value; 0 where it is that."""
+        """``w / (s (1 - w))``: precision of a complete value given its observed one; zero at weight one."""
         weights = np.where(self._others, self.weights, 0.0)
         return weights / (self.covariance.noise_variance * (1 - weights))
 
     @cached_property
     def _of_observed(self) -> SignedInverse:
-        """``Q`` among what was observed."""
+        """``Q`` among observed entries."""
         entries = with_entries(self.covariance).submatrix(self.observed)
         entries[np.diag_indices_from(entries)] += self._excess[self.observed]
         return SignedInverse.of(entries, is_definite=True)
 
     @cached_property
     def _of_others(self) -> SignedInverse:
-        """What entries of other weight than one are solved by; under a mask their covariance given what was observed.
+        """Posterior covariance of entries of other weight than one.
 
-        Its inverse is the sum of their part of ``C^-1`` and of ``w / (s (1 - w))``, which is negative for a weight
-        above one.
+        Its inverse is their part of ``C^-1`` plus ``w / (s (1 - w))``, which is negative for weights above one.
         """
         entries = with_entries(self.covariance).submatrix(self._others, inverse=True)
         entries[np.diag_indices_from(entries)] += self._own_precisions[self._others]
         return SignedInverse.of(entries, self.is_mask)
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
-        """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero where nothing was observed.
+        """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero at missing entries.
 
-        An iterative solution begins at `start`, and may miss the square of `tolerance` of its energy.
+        An iterative solution begins at `start`; its relative error in energy is at most the square of `tolerance`.
         """
         values = np.where(self.observed, values, 0.0)
         return self._iterated(values, start, tolerance) if self.method == "iterative" else self._densely(values)
 
     def _densely(self, values: Array) -> Array:
-        """``Q y`` by the matrix that is smaller."""
+        """``Q y`` by the smaller matrix."""
         if self._side == "missing":
             return np.where(self.observed, self.covariance.solve(self._around_others(values)), 0.0)
         found = np.zeros(values.shape)
@@ -259,14 +258,14 @@ class PartialObservations:
         return found
 
     def _around_others(self, values: Array) -> Array:
-        """``C Q y``, which is other than ``y`` at entries of other weight than one: equation (20)."""
+        """``C Q y``, which differs from ``y`` at entries of other weight than one: equation (20)."""
         image = values.copy()
         image[..., self._others] -= self._of_others.times(self.covariance.solve(values)[..., self._others])
         return image
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
         complete = self.covariance
-        if values.ndim > 2 and not complete.is_written_out:  # one set at a time, for the memory of what each takes
+        if values.ndim > 2 and not complete.is_written_out:  # one set at a time, to save memory
             starts = [None] * len(values) if start is None else start
             return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
         first = None if start is None else complete.load(start.copy())
@@ -281,14 +280,14 @@ class PartialObservations:
         return self._through(self.covariance.times, values)
 
     def _through(self, verb: Callable[[Any], Any], values: Array) -> Array:
-        """What a verb of the covariance makes of values, one set of signals at a time where they cannot be stacked."""
+        """Apply a verb of the covariance to values, one set of signals at a time if they cannot be stacked."""
         complete = self.covariance
         if values.ndim > 2 and not complete.is_written_out:
             return np.stack([self._through(verb, one) for one in values])
         return complete.unload(verb(complete.load(values)))
 
     def completed(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
-        """Conditional mean of the complete values, and the solution that it follows from."""
+        """Conditional mean of the complete values, and ``Q y``."""
         if self.method == "missing":
             image = self._around_others(np.where(self.observed, values, 0.0))
             solution = np.where(self.observed, self.covariance.solve(image), 0.0)
@@ -303,7 +302,7 @@ class PartialObservations:
 
     @property
     def mean(self) -> Array:
-        """Conditional mean of the complete values: ``C Q y``, as observed where the weight is one."""
+        """Conditional mean of the complete values: ``C Q y``, which is the observed value at weight one."""
         return self._completed[0]
 
     @property
@@ -318,7 +317,7 @@ class PartialObservations:
 
     @cached_property
     def n_draws(self) -> int | None:
-        """How many draws stand for the covariance of the complete values; None where it is known."""
+        """Number of draws for the covariance of the complete values; None if it is exact."""
         most = DRAWS if self.most_deviations is None else self.most_deviations
         exact = self.most_exact // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
         if self.covariance.is_written_out and self._n_others <= exact:
@@ -327,7 +326,7 @@ class PartialObservations:
 
     @cached_property
     def deviations(self) -> Array:
-        """What complete values may deviate by: outer products, with `_signs`, add up to ``P`` or estimate it."""
+        """Deviations of complete values: outer products, with `_signs`, add up to ``P`` or estimate it."""
         most = self.n_draws
         if most is None:
             return self.exact_deviations
@@ -335,7 +334,7 @@ class PartialObservations:
         n_draws = most if self._is_given_signals else min(most, FIRST_DRAWS)
         drawn = self.draws(n_draws, random_state, tolerance=tolerance)[0]
         if n_draws < most:
-            # of a variance given all other entries, draws have to say only what those leave open
+            # the part of a variance given all other entries is known; draws estimate the rest
             left = np.mean(np.square(self._moved_by_others(drawn)), axis=0)
             share = np.quantile((left / (self._alone + left))[self._others], WIDEST) if self._n_others else 0.0
             n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
@@ -356,19 +355,19 @@ class PartialObservations:
         return 1 / (self.inverse_diagonal + self._own_precisions)
 
     def _moved_by_others(self, deviations: Array, solved: Array | None = None) -> Array:
-        """What deviations of all other entries move the mean of each by."""
+        """Change of each entry's mean by deviations of all other entries."""
         solved = self._through(self.covariance.solve, deviations) if solved is None else solved
         return (self.inverse_diagonal * deviations - solved) * self._alone
 
     @cached_property
     def _is_given_signals(self) -> bool:
-        """Whether variances are known given the other signals, rather than given all other entries."""
+        """Whether variances are exact given the other signals, rather than given all other entries."""
         squares = np.square(np.count_nonzero(self._others, axis=1))
         return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= self.most_given
 
     @property
     def exact_deviations(self) -> Array:
-        """What complete values may deviate by without error, one per entry of another weight than one."""
+        """Exact deviations of complete values, one per entry of other weight than one."""
         deviations = np.zeros((self._n_others, *self.weights.shape))
         deviations[:, self._others] = self._of_others.root
         return deviations
@@ -387,10 +386,10 @@ class PartialObservations:
     def draws(
         self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float = 0.0
     ) -> tuple[Array, Array | None]:
-        """Draws of what complete values deviate by from their mean, one solve each (Matheron's rule).
+        """Draws of complete values less their mean, one solve each (Matheron's rule).
 
-        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative. Weights
-        above one are drawn for as ones: `surplus_draws` have what they take from the covariance.
+        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions if iterative. Weights above one count
+        as one: `surplus_draws` have the difference of the covariances.
         """
         if self.method == "missing" and self.is_mask:
             draws = np.zeros((n_draws, *self.weights.shape))
@@ -401,13 +400,13 @@ class PartialObservations:
         for first in range(0, n_draws, n_at_once):
             some = slice(first, min(first + n_at_once, n_draws))
             prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
-            seen = prior if self.is_mask else prior + spread * random_state.standard_normal(prior.shape)
-            completed, solutions[some] = self.completed(seen, None if start is None else start[some], tolerance)
+            values = prior if self.is_mask else prior + spread * random_state.standard_normal(prior.shape)
+            completed, solutions[some] = self.completed(values, None if start is None else start[some], tolerance)
             np.subtract(prior, completed, out=draws[some])
         return draws, solutions
 
     def surplus_draws(self, n_draws: int, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
-        """Draws whose covariance weights above one take from that of `draws`, shape (n_draws, n_signals, n_nodes)."""
+        """Draws with the covariance that weights above one subtract from that of `draws`, of the same shape."""
         noise = np.sqrt(np.maximum(-self._excess, 0.0)) * random_state.standard_normal((n_draws, *self.weights.shape))
         return self.times(self.solve(noise, None, tolerance))
 
@@ -426,7 +425,7 @@ class PartialObservations:
         """Variances of the complete values, shape (n_signals, n_nodes); zero where the weight is at least one."""
         if self.n_draws is None:
             return np.where(self.weights < 1, self._sum_of_squares(self.deviations), 0.0)
-        # the law of total variance: what is left given others is known, and only what those leave open is by draws
+        # the law of total variance: variances given other entries are exact, and draws estimate those of the means
         if not self._is_given_signals:  # signals are long: given all other entries
             total = self._alone.copy()
             for sign, deviation, solved in zip(self._signs, self.deviations, self.solved_deviations, strict=True):
@@ -434,7 +433,7 @@ class PartialObservations:
             return np.where(self.weights < 1, total, 0.0)
         variance = np.zeros(self.weights.shape)
         for signal, own in enumerate(self._others):
-            if own.any():  # given the other signals, those of one have a precision that is part of C^-1
+            if own.any():  # given the other signals, the precision of one is part of C^-1
                 entries = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
                 deviations, solved = self.deviations[:, signal, own].T, self.solved_deviations[:, signal, own].T
                 moved = entries @ deviations - solved
@@ -451,15 +450,15 @@ class PartialObservations:
 
     @cached_property
     def precisions(self) -> Array:
-        """Diagonal of ``Q`` where something was observed: what is known of an entry from all others, inverted."""
+        """Diagonal of ``Q`` at observed entries: inverse variance of an entry given all others."""
         known = self.inverse_diagonal
-        return np.maximum(known - self._sum_of_squares(self.solved_deviations), LEAST_LEFT * known)
+        return np.maximum(known - self._sum_of_squares(self.solved_deviations), LEAST_PRECISION * known)
 
     @cached_property
     def signal_variance(self) -> Array:
         """Variance of the signals without noise, at every entry."""
         noise = self.covariance.noise_variance
-        if self._has_surplus and self.n_draws is not None:  # of which differences would say little
+        if self._has_surplus and self.n_draws is not None:  # differences of draws would be inaccurate
             draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
             return np.mean(np.square(draws), axis=0)
         if not self.is_mask:
@@ -494,7 +493,7 @@ class PartialObservations:
         return given + (moved[0].T * self._signs) @ moved[1]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Draws of what signals without noise deviate by from their mean, one solve each (Matheron's rule)."""
+        """Draws of signals without noise less their mean, one solve each (Matheron's rule)."""
         complete, noise, draws = self.covariance, self.covariance.noise_variance, []
         for _ in range(n_draws):
             drawn = complete.unload(complete.draw_signal(random_state))
@@ -504,14 +503,14 @@ class PartialObservations:
         return np.stack(draws)
 
     def group(self, signal: int, less: Array | None = None) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (23).
+        """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a signal: equation (23).
 
-        Outer products of `less`, shape (n, n_signals, n_nodes), are taken from ``Q``.
+        Outer products of `less`, shape (n, n_signals, n_nodes), are subtracted from ``Q``.
         """
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
-            columns = self._of_observed.root[start:, start : start + int(np.count_nonzero(own))]  # which is zero above
+            columns = self._of_observed.root[start:, start : start + int(np.count_nonzero(own))]  # zero above
             entries = columns.T @ columns
         else:
             known = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
@@ -525,7 +524,7 @@ class PartialObservations:
         return with_entries(self.covariance).at_nodes()
 
     def node_group(self, node: int) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among what was observed at a node, over the signals."""
+        """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a node, over the signals."""
         own, modes = self.observed[:, node], self._at_nodes[node]
         if self._n_others == 0:
             return modes.values, modes.vectors
@@ -536,9 +535,9 @@ class PartialObservations:
     def lengths(
         self, signals: Iterable[int], solution: Array | None = None, less: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of signals, each given all others.
+        """``e^T C^-1 e``, ``log |C|`` and the number of the observed values of signals, each given all others.
 
-        With outer products of `less` taken from ``Q``, `solution` is what is left of ``Q y``.
+        If outer products of `less` are subtracted from ``Q``, `solution` must be the new ``Q y``.
         """
         found, solution = [], self.solution if solution is None else solution
         for signal in signals:
@@ -549,16 +548,16 @@ class PartialObservations:
         return lengths, logs, counts
 
     def log_density(self, random_state: np.random.Generator | None = None) -> tuple[float, float]:
-        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (20).
+        """Log density of the observed values, in nats with the 2 pi term, and its standard error: equation (20).
 
-        It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
+        It is exact by a dense matrix; else the determinant is by stochastic Lanczos quadrature.
         """
         random_state = np.random.default_rng(PROBE_SEED) if random_state is None else random_state
         if self.method != "iterative":
             solution = self.solution
         elif self.is_written_out:
             solution = self._densely(np.where(self.observed, self.values, 0.0))
-        else:  # a form at its minimum: errors count squared
+        else:  # a form at its minimum: errors enter squared
             solution = self.solve(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
         quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
@@ -570,26 +569,26 @@ class PartialObservations:
             return self._lanczos(random_state)
         if self._side == "observed":
             return self._of_observed.log_determinant, 0.0
-        # a hole takes its row out; another weight adds s (1 - w) / w to the diagonal
+        # a missing value removes its row; another weight adds s (1 - w) / w to the diagonal
         added = float(np.sum(np.log(np.abs(self._excess[self._others & self.observed]))))
         return log_determinant(self.covariance) + self._of_others.log_determinant + added, 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
-        """``log |C_oo|`` from random probes, and its standard error.
+        """``log |C_oo|`` by random probes, and its standard error.
 
-        Holes are probed themselves, unless they are most of all, where the inverse is as easy to multiply with: ``log
-        |C_oo| = log |C| + log |(C^-1)_hh|`` takes fewer steps. The trace of the matrix, where it is known, corrects
-        what probes say of it, by as much as its logarithm is linear in it.
+        Unless most values are missing, the missing ones are probed if products with the inverse are as cheap: ``log
+        |C_oo| = log |C| + log |(C^-1)_hh|`` takes fewer steps. A known trace is a control variate, by a linear
+        regression of the logarithm on it.
         """
         complete, share = self.covariance, float(np.mean(self.missing))
-        by_holes = self.is_mask and complete.is_written_out and share <= MOST_HOLES_PROBED
-        probed, known = (self.missing, log_determinant(complete)) if by_holes else (self.observed, 0.0)
+        by_missing = self.is_mask and complete.is_written_out and share <= MOST_MISSING_PROBED
+        probed, known = (self.missing, log_determinant(complete)) if by_missing else (self.observed, 0.0)
         chosen, excess = complete.load(probed.astype(float)), None
         if not self.is_mask:
             excess = complete.load(np.where(self.observed, self._excess, 0.0))
 
         def times(block: Any) -> Any:
-            through = chosen * (complete.solve(block) if by_holes else complete.times(block))
+            through = chosen * (complete.solve(block) if by_missing else complete.times(block))
             return through if excess is None else through + excess * block
 
         def inner(left: Any, right: Any) -> float:
@@ -606,9 +605,9 @@ class PartialObservations:
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
         if complete.is_written_out:
-            diagonal = self.inverse_diagonal if by_holes else signal_variances(complete)[0] + self._excess
+            diagonal = self.inverse_diagonal if by_missing else signal_variances(complete)[0] + self._excess
             log, one, product, square = np.mean(moments, axis=0)
-            slope = (product - log * one) / max(square - one**2, LEAST_LEFT * square)
+            slope = (product - log * one) / max(square - one**2, LEAST_PRECISION * square)
             mean_logs = mean_logs - slope * (means - np.mean(diagonal[probed]))
         n_values = np.count_nonzero(probed)
         error = float(n_values * np.std(mean_logs, ddof=1) / np.sqrt(n_probes))
@@ -616,6 +615,6 @@ class PartialObservations:
 
 
 def _positive_modes(entries: Array) -> tuple[Array, Array]:
-    """Eigenvalues, not below what rounding or draws leave of the largest, and eigenvectors."""
+    """Eigenvalues, bounded below relative to the largest, and eigenvectors."""
     values, axes = np.linalg.eigh(entries)
-    return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
+    return np.maximum(values, LEAST_PRECISION * np.max(values, initial=0.0)), axes

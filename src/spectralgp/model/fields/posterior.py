@@ -19,7 +19,7 @@ from spectralgp.model.fields.covariances import (
     LeaveOneOutErrors,
     ModalCovariance,
     QuadratureCovariance,
-    log_density,
+    joint_log_density,
     with_new_inputs,
 )
 from spectralgp.model.fields.factors import (
@@ -63,10 +63,10 @@ NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
     "Use condition, or graph_gp without a spectrum where the graph is small enough."
 )
-COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what was learnt from the one before
-PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
-MOST_ROUGHLY_DRAWN = 2**18  # values of the latter together, unless they are as few as the former
-PASSING_TOLERANCE = 1e-3  # of solves for either
+COMPLETIONS, FAST_COMPLETIONS = 3, 2  # of incomplete signals, each by the covariance of the previous one
+PASSING_DRAWS, FAST_DRAWS = 6, 16  # of completions but the last; of a fast last one
+MOST_DRAWN_FAST = 2**18  # values of all draws of a fast completion, unless these are the fewest
+PASSING_TOLERANCE = 1e-3  # of solves for both
 MOST_SHRUNK_BY_MODES = 3_000  # signals
 
 
@@ -74,13 +74,13 @@ MOST_SHRUNK_BY_MODES = 3_000  # signals
 class GraphGP:
     """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``. Made by `graph_gp`.
 
-    That is equation (3), with a residual where the graph kernel has one, equation (11), and with the covariance between
-    frequencies that signals showed, where it was learnt: equation (14).
+    That is equation (3), with a residual if the graph kernel has one, equation (11), and a learnt covariance between
+    frequencies if `shrinkage` is given: equation (14).
 
     Parameters
     ----------
     spectrum : Spectrum
-        Of the Laplacian that the graph kernel is a function of.
+        Spectrum of the Laplacian that the graph kernel is a function of.
     graph_kernel : GraphKernel
         Covariance between nodes.
     input_kernel : InputKernel
@@ -88,16 +88,16 @@ class GraphGP:
     noise_variance : float
         ``sigma^2``.
     carry : CarryFilter, optional
-        Filter through which inputs with a value at each node become the mean; zero if not given.
+        Filter of the autoregressive term: the mean is filtered inputs with a value per node, by default zero.
     shrinkage : Shrinkage, optional
-        Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
+        Covariance between frequencies, and tails of a signal; by default those of the graph's model.
     mean_amplitude : float, default=1.0
-        What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
-        inputs are predicted, and nowhere else: equation (18d).
+        Factor of the variance that inputs explain, except that of the nodes' levels, in means at new inputs only:
+        equation (18d).
     points : array of int, optional
-        Training signals whose inputs stand for those of all, by a covariance of low rank: equation (34).
+        Training signals whose inputs represent all others in a covariance of low rank: equation (34).
     likelihood : Likelihood, optional
-        How values are observed of the signals, noise included, which are latent then; as they are if not given.
+        Distribution of values given the signals, which are then latent; by default values are signals with noise.
     """
 
     spectrum: Spectrum
@@ -110,24 +110,22 @@ class GraphGP:
     points: Annotated[Indices, axes("_points")] | None = None
     likelihood: Likelihood | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With what nodes share, and nothing else that was computed."""
-        return {**without_caches(self), "nodes": self.nodes}
+    __getstate__ = without_caches
 
     @cached_property
     def nodes(self) -> NodeCovariance:
-        """What nodes share, and the basis that it is diagonal in."""
+        """Covariances between nodes, and the basis that they are diagonal in."""
         graph = GraphNodeCovariance(self.graph_basis, self.graph_kernel, self.noise_variance)
         return graph if self.shrinkage is None else ShrunkNodeCovariance.of(graph, self.shrinkage)
 
     @cached_property
     def graph_basis(self) -> Spectrum:
-        """Where the graph's own covariance is diagonal: its spectrum, unless the kernel has eigenvectors of its own."""
+        """Basis of the graph's covariance: its spectrum, unless the kernel has other eigenvectors."""
         return self.graph_kernel.basis(self.spectrum)
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of a signal; infinite where it is normal."""
+        """Degrees of freedom of a signal; infinite for normal signals."""
         return np.inf if self.shrinkage is None else self.shrinkage.freedom
 
     @cached_property
@@ -138,15 +136,15 @@ class GraphGP:
     def rows(
         self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, most_by_modes: float = 0
     ) -> RowCovariance:
-        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
+        """Covariance between signals by their inputs, each divided by its scale if given: equation (18b).
 
-        More than `most_by_modes` whose inputs are times, under a sum of Matern kernels, are filtered where that is
-        cheaper: the same to rounding. Not so a covariance between frequencies, which is learnt from what either way
-        whitens: there modes go on for longer.
+        If inputs are times, under a sum of Matern kernels, more than `most_by_modes` signals are filtered if that is
+        cheaper, with the same answers to rounding. A learnt covariance between frequencies depends on how signals are
+        whitened: there modes are used for more signals.
         """
         if self.points is not None:
             return LowRankCovariance.of(self.input_kernel, inputs, self.points, scales, amplitude)
-        if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
+        if inputs.shape[0] == 0:  # scikit-learn's kernels take this for one input
             return InputCovariance(modes_of(np.empty((0, 0))))
         own = process_rows(self.graph_kernel, self.graph_basis.eigenvalues, inputs)
         if own is not None:
@@ -160,11 +158,11 @@ class GraphGP:
         return InputCovariance(modes.require_definite())
 
     def latent_covariance(self, inputs: Array) -> Covariance:
-        """Covariance of signals that a likelihood observes, by modes of the inputs."""
+        """Covariance of latent signals, by modes of the inputs."""
         return self.covariance(self.rows(inputs, most_by_modes=np.inf))
 
     def covariance(self, rows: Any) -> Covariance:
-        """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
+        """Covariance of observed signals, noise included: in a known basis of the nodes, or by series."""
         return (
             ModalCovariance(rows, self.nodes)
             if self.nodes.basis.has_eigenvectors
@@ -172,18 +170,17 @@ class GraphGP:
         )
 
     def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
-        """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
+        """``b(L) x``, the mean by the autoregressive term, as a block of the graph's basis; zero without it."""
         carry, graph = self.carry, self.graph_basis
         if carried is None or carry is None:
             return 0.0
         through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
-        block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
-        return block if self.shrinkage is None else self.nodes.basis.load(graph.unload(block))
+        return graph.filtered(graph.load(carried.signals(inputs, units)), through)
 
     def carried_values(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
-        """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
+        """Values of `carried_block` at the nodes, shape (n_inputs, n_nodes); zero without an autoregressive term."""
         block = self.carried_block(carried, inputs, units)
-        return block if carried is None or self.carry is None else self.nodes.basis.unload(block)
+        return block if carried is None or self.carry is None else self.graph_basis.unload(block)
 
     def scaled_by(self, factor: float) -> GraphGP:
         """The prior of signals multiplied by a positive factor."""
@@ -191,11 +188,11 @@ class GraphGP:
         return replace(self, graph_kernel=kernel, noise_variance=noise_variance)
 
     def residual_response(self, eigenvalues: Array) -> Array:
-        """``h(lambda)``, the non-negative root of the power of the residual."""
+        """``h(lambda)``, the non-negative root of the residual's power."""
         return np.sqrt(np.maximum(self.graph_kernel.residual_power(eigenvalues), 0.0))
 
     def node_covariance(self) -> Array:
-        """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
+        """``B B^T``, the covariance between nodes that inputs explain, shape (n_nodes, n_nodes)."""
         vectors = require_eigenvectors(
             self.nodes.basis,
             "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
@@ -220,7 +217,7 @@ def graph_gp(
     *,
     spectrum: SpectrumSettings = Exact(),
 ) -> GraphGP:
-    """Prior on a graph, with the spectrum that its graph kernel asks for.
+    """Prior on a graph, with the spectrum of the graph kernel's Laplacian.
 
     Parameters
     ----------
@@ -229,11 +226,11 @@ def graph_gp(
     graph_kernel : GraphKernel
         Covariance between nodes.
     input_kernel : scikit-learn kernel, "precomputed" or None
-        Covariance between signals; "precomputed" where the user brings the matrix; None for independent signals.
+        Covariance between signals; "precomputed" for matrices in place of inputs; None for independent signals.
     noise_variance : float
         Variance of the noise.
     spectrum : Exact or Chebyshev, default=Exact()
-        How the spectrum is found: `Chebyshev` for a graph that is too large to be decomposed.
+        Method for the spectrum: `Chebyshev` for a graph that is too large to be decomposed.
 
     Examples
     --------
@@ -264,25 +261,25 @@ def graph_gp(
 class SinglePosterior(ABC):
     """A prior conditioned on training signals; a `Mixture` is of several."""
 
-    prior: GraphGP  # of the signals as `signals` has them: centred and scaled
+    prior: GraphGP  # of centred and scaled signals
     inputs: Array  # of training, shape (n_signals, n_features); K itself if precomputed
-    signals: Signals  # of training; their completion where values are missing
+    signals: Signals  # of training; their completion if values are missing
     covariance: Covariance  # of the training signals, noise included
-    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
-    entries: EntryPosterior | None = None  # of the training signals, where these are not known entirely
-    transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
+    carried: CarryColumns | None = None  # columns of the inputs in the autoregressive term
+    entries: EntryPosterior | None = None  # posterior of the training signals, unless these are complete
+    transformation: Transformation | None = None  # of the user's inputs and signals
 
     __getstate__ = without_caches
     is_averaged = False  # over hyperparameters, as a `Mixture` may be
 
     @property
     def parts(self) -> tuple[tuple[float, Self], ...]:
-        """Posteriors and their weights: this one alone."""
+        """Weights and posteriors: this one alone."""
         return ((1.0, self),)
 
     @property
     def basis(self) -> Spectrum:
-        """Where the covariance between nodes is diagonal."""
+        """Basis in which the covariance between nodes is diagonal."""
         return self.covariance.basis
 
     @property
@@ -292,14 +289,14 @@ class SinglePosterior(ABC):
 
     @property
     def given_signals(self) -> Array:
-        """The training signals as the user gave them, NaN where nothing was observed."""
+        """The user's training signals, NaN if missing."""
         signals = self.signals.units.restore(self.signals.as_observed)
         return signals if self.transformation is None else self.transformation.restored(signals, self.inputs)
 
     def reached(self, values: Array, reach: Filters) -> list[Any]:
-        """What values (n_sets, n_signals, n_nodes) at the training signals come to at new inputs, by their filter."""
+        """Filter sets of values (n_sets, n_signals, n_nodes) of the training signals to new inputs."""
         covariance, basis = self.covariance, self.basis
-        # all at once where blocks may be stacked, else one by one
+        # all at once if blocks may be stacked, else one by one
         sets = [values] if basis.has_eigenvectors else values
         moved = [basis.unload(basis.filtered(covariance.coordinates(basis.load(one)), reach)) for one in sets]
         return list(moved[0]) if basis.has_eigenvectors else moved
@@ -307,11 +304,11 @@ class SinglePosterior(ABC):
     @property
     @abstractmethod
     def modelled(self) -> Signals:
-        """The signals that the model is of."""
+        """Signals in the model: latent ones under a likelihood."""
 
     @abstractmethod
     def at(self, inputs: Any) -> PredictiveDistribution:
-        """What is predicted at new inputs.
+        """Predictive distribution at new inputs.
 
         Parameters
         ----------
@@ -322,18 +319,18 @@ class SinglePosterior(ABC):
 
     @abstractmethod
     def imputed(self, rows: Indices) -> PredictiveDistribution:
-        """Some of the training signals given what was observed of all."""
+        """Distribution of some training signals given all observed values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior(SinglePosterior):
     """A prior conditioned on signals. Made by `condition`.
 
-    Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
-    mean, and its covariance grows by what the completion leaves open: equation (21).
+    If values are missing, the mean of a prediction is that given the completed signals' mean, and its covariance grows
+    by the covariance of the completion: equation (21).
     """
 
-    entries: PartialObservations | None = None  # what was observed of the training signals, where they have holes
+    entries: PartialObservations | None = None  # observed training values, if some are missing
 
     @property
     def modelled(self) -> Signals:
@@ -341,19 +338,23 @@ class Posterior(SinglePosterior):
 
     @cached_property
     def block(self) -> Any:
-        """Training signals less what is carried over, as filters to new inputs take them."""
+        """Training signals less the autoregressive term, in the coordinates of filters to new inputs."""
         if self.carried is None:
             return self.covariance.read(self.signals)
         return self.covariance.coordinates(self.basis.load(self.signals.values) - self.carried_block())
 
-    def carried_block(self, inputs: Any = None) -> Any:
-        """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""
-        given = (self.inputs, self.signals.units) if inputs is None else (inputs, self.signals.units.of_new)
-        return self.prior.carried_block(self.carried, *given)
+    def carried_block(self, inputs: Any = None, units: Units | None = None) -> Any:
+        """``b(L) x``, the mean by the autoregressive term at training or other inputs, as a block; zero without it."""
+        own = self.signals.units
+        given = (self.inputs, own) if inputs is None else (inputs, units or own.of_new)
+        block = self.prior.carried_block(self.carried, *given)
+        if self.carried is None or self.prior.shrinkage is None:
+            return block
+        return self.basis.load(self.prior.graph_basis.unload(block))
 
     @property
     def carried_values(self) -> Any:
-        """What the training inputs carry over to the nodes; zero where there is nothing."""
+        """Mean by the autoregressive term at the training inputs and nodes; zero without such a term."""
         return self.prior.carried_values(self.carried, self.inputs, self.signals.units)
 
     def at(self, inputs: Any) -> PredictiveDistribution:
@@ -364,14 +365,14 @@ class Posterior(SinglePosterior):
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
 
     def _restored(self, field: GaussianField, inputs: Any, known: Any = False) -> PredictiveDistribution:
-        """A field of signals as the model sees them, some of which are known, in the user's units."""
+        """Field in the user's units, from one of transformed signals, some of which are known."""
         if self.transformation is None:
             return field
         shape = field.n_signals, self.signals.shape[1]
         return TransformedField(field, self.transformation, inputs, np.broadcast_to(known, shape))
 
     def given(self, new: NewInputs, features: Any) -> Field:
-        """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
+        """Field of transformed signals at new inputs, by covariances and the features of the autoregressive term."""
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
         is_closed = self.entries is None and isinstance(left, Covariance)
@@ -386,52 +387,52 @@ class Posterior(SinglePosterior):
         )
 
     def _mean_at(self, new: NewInputs) -> Any:
-        """Means at new inputs above what is carried over, as a block: those of another amplitude, if there is one."""
+        """Means at new inputs without the autoregressive term, as a block, by the amplitude of means."""
         cross = with_amplitude(self.prior.input_kernel, new.cross, self.prior.mean_amplitude)
         new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
         return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
 
     @cached_property
     def _for_means(self) -> Posterior:
-        """The posterior that means at new inputs are those of: itself, unless they have an amplitude of their own."""
+        """Posterior with the amplitude of means at new inputs."""
         amplitude, scales = self.prior.mean_amplitude, self.signals.units.signal_scales
         if amplitude == 1.0:
             return self
-        return replace(self, covariance=self.prior.covariance(self.prior.rows(self.inputs, scales, amplitude)))
+        covariance: Any = self.covariance
+        return replace(self, covariance=replace(covariance, rows=self.prior.rows(self.inputs, scales, amplitude)))
 
     def left_out(self, shares: bool = False, has_energies: bool = False) -> LeaveOneOutErrors:
-        """Every training signal predicted from the others, as `Covariance.left_out` says."""
+        """Leave-one-out errors of the training signals, by `Covariance.left_out`."""
         means, errors = self._for_means, None
         if means is not self:
             errors = means.covariance.left_out(means.block, self.signals, shares, has_energies=False).errors
         return self.covariance.left_out(self.block, self.signals, shares, has_energies, errors)
 
     def _joint_field(self, new: NewInputs, features: Any) -> ConditionedField:
-        """The training signals, as they were observed, followed by those at new inputs, which are shown."""
+        """Field of signals at new inputs, joint with the observed training signals."""
         scaled = new.divided_by(self.signals.units.signal_scales)
         joint, known = with_new_inputs(self.covariance, scaled), self.observations()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
-        carried = self.prior.carried_block(self.carried, inputs, units.with_new(n_signals - n_known))
-        centre = self.basis.zeros(n_signals) + carried
+        centre = self.basis.zeros(n_signals) + self.carried_block(inputs, units.with_new(n_signals - n_known))
         if self.prior.mean_amplitude != 1.0:
             own = self.basis.filtered(self.block, self.covariance.at(scaled)[0])
             centre[n_known:] += self._mean_at(new) - own
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
-        rows, seen = np.arange(n_known, n_signals), PartialObservations(joint, values, weights)
-        return ConditionedField(joint, lambda: centre, units.of_new, seen, rows, freedom=self.prior.freedom)
+        rows, entries = np.arange(n_known, n_signals), PartialObservations(joint, values, weights)
+        return ConditionedField(joint, lambda: centre, units.of_new, entries, rows, freedom=self.prior.freedom)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
-        """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
+        """Log densities, one per signal, of other views of the signals that the training ones are views of."""
         if self.entries is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
         errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def observations(self) -> PartialObservations:
-        """What was observed of the training signals: all, where they are complete."""
+        """Observed values of the training signals."""
         if self.entries is not None:
             return self.entries
         values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
@@ -444,17 +445,17 @@ class Posterior(SinglePosterior):
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
     def completion(self, freedom: float = np.inf) -> ConditionedField:
-        """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
+        """Field of the transformed training signals given all observed values; normal by default."""
         centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
         rows, units = np.arange(len(self.inputs)), self.signals.units
         return ConditionedField(self.covariance, lambda: centre, units, self.observations(), rows, freedom=freedom)
 
     def log_evidence(self) -> float:
-        """Log density of the training signals, normal and in the units that they were read in."""
+        """Normal log density of the training signals, centred and scaled."""
         if self.entries is not None:
             return self.entries.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
-        return log_density(self.covariance, whole)
+        return joint_log_density(self.covariance, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,21 +464,21 @@ class Mixture:
 
     weights: Array
     posteriors: tuple[Posterior, ...]
-    filling: Array | None = None  # weights in `filled`, where they are others
+    imputation_weights: Array | None = None  # by default `weights`
     is_averaged: bool = False  # whether weights are posterior probabilities, which further values change
 
     def at(self, inputs: Any) -> MixtureField:
-        """What is predicted at new inputs."""
+        """Predictive distribution at new inputs."""
         return MixtureField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
 
     def imputed(self, rows: Indices) -> MixtureField:
-        """Some of the training signals given what was observed of all."""
-        weights = self.weights if self.filling is None else self.filling
+        """Distribution of some training signals given all observed values."""
+        weights = self.weights if self.imputation_weights is None else self.imputation_weights
         return MixtureField(weights, tuple(one.imputed(rows) for one in self.posteriors), self.is_averaged)
 
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
-        """Posteriors and their weights."""
+        """Weights and posteriors."""
         return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
 
 
@@ -498,12 +499,12 @@ def condition(
     inputs : array of shape (n_signals, n_features)
         Training inputs; the covariance itself for a precomputed kernel. They are copied.
     signals : array of shape (n_signals, n_nodes), or Signals
-        Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
-        after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
+        Training signals, NaN if missing, or signals that `read_signals` centred and scaled. The prior is of the latter;
+        predictions are in the original units. An array is copied.
     carried : CarryColumns, optional
-        Which columns of the inputs carry over to the signals, where the prior has a filter for that.
+        Columns of the inputs in the autoregressive term, if the prior has a filter for one.
     is_fast : bool, default=False
-        Whether what was not observed is completed fast rather than well: by few draws.
+        Whether missing values are completed by few draws, with a larger error.
 
     Returns
     -------
@@ -525,13 +526,13 @@ def condition(
 def _checked(
     prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None
 ) -> tuple[Array, Signals]:
-    """Inputs and signals that a prior may be conditioned on."""
+    """Return inputs and signals after validation."""
     if not isinstance(prior, GraphGP):
         raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
     if (prior.carry is None) != (carried is None):
         raise ValueError(
-            f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
+            f"carried must be given if the prior has a carry-over filter, and only then; got {carried}. "
             "Make it with CarryColumns.of(columns, inputs)."
         )
     return given, as_training(signals, given.shape[0], prior.spectrum.graph.n_nodes)
@@ -545,11 +546,10 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     prior : GraphGP
         The model.
     inputs : array of shape (n_signals, n_features)
-        What the signals were observed at; ``K`` itself for a precomputed kernel; ignored but for its length where
-        signals are independent.
+        Inputs of the signals; ``K`` itself for a precomputed kernel; only its length matters for independent signals.
     signals : array of shape (n_signals, n_nodes)
-        Signals in rows; NaN is what was not observed. The evidence is then that of what was: exact where a matrix of
-        what is missing, or of what is not, can be written out; else with an error by random probes.
+        Signals in rows, NaN if missing. The evidence of the observed values is exact if a matrix of the missing or
+        of the observed ones can be written out; else it has an error by random probes.
 
     Examples
     --------
@@ -577,17 +577,17 @@ def posterior_of(
     if not signals.has_missing:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
     if is_fast:
-        affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
-        settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
+        affordable = MOST_DRAWN_FAST // signals.observed.size
+        settings["most_deviations"] = max(PASSING_DRAWS, min(FAST_DRAWS, affordable))
         settings["tolerance"] = PASSING_TOLERANCE
     mean = prior.carried_values(carried, inputs, signals.units)
-    seen = partial_observations(mean, prior.covariance(rows), signals, **settings)
-    completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
-    return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
+    entries = partial_observations(mean, prior.covariance(rows), signals, **settings)
+    completed = signals.completed(entries.mean + mean, partial(getattr, entries, "deviations"))
+    return Posterior(prior, inputs, completed, entries.covariance, carried, entries)
 
 
 def partial_observations(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> PartialObservations:
-    """Observed values of signals about zero, or about the mean of an autoregressive term, under a covariance."""
+    """Observed values of signals about zero, or about the mean by the autoregressive term, under a covariance."""
     values = np.where(signals.observed, signals.as_observed - mean, 0.0)
     return PartialObservations(covariance, values, signals.observed.astype(float), **settings)
 
@@ -601,22 +601,22 @@ def condition_shrunk(
     learns_tails: bool = True,
     is_fast: bool = False,
 ) -> Posterior:
-    """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (14).
+    """Learn the covariance between frequencies from signals, equation (14), and condition a prior on them.
 
     Parameters
     ----------
     prior, inputs, signals, carried
-        As `condition` takes them; the prior must be on an exact spectrum.
+        Arguments of `condition`; the prior must be on an exact spectrum.
     learns_tails : bool, default=True
-        Whether the degrees of freedom of a signal are learnt by leaving every one out; else they are those of the
-        posterior of the covariance.
+        Whether the degrees of freedom of a signal are learnt by leave-one-out; else they are those of the posterior of
+        the covariance.
     is_fast : bool, default=False
-        Whether what was not observed is completed fast rather than well: twice and by few draws.
+        Whether missing values are completed twice and by few draws, with a larger error.
 
     Returns
     -------
     Posterior
-        Its prior has the shrinkage that was learnt.
+        Its prior has the learnt shrinkage.
 
     Examples
     --------
@@ -642,16 +642,16 @@ def shrunk_posterior_of(
     learns_tails: bool = True,
     is_fast: bool = False,
 ) -> Posterior:
-    """What `condition_shrunk` answers, of what was checked."""
+    """Learn the covariance between frequencies from validated signals, and condition on them."""
     prior = replace(prior, shrinkage=None)
     passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
     rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
     plain = latest = posterior_of(prior, inputs, signals, carried, rows=rows, **passing)
     require_eigenvectors(plain.covariance.basis, NOT_EXACT)
-    for n_left in reversed(range(ROUGH_COMPLETIONS if is_fast else COMPLETIONS)):
-        # what is missing is completed by the covariance that it is part of
+    for n_left in reversed(range(FAST_COMPLETIONS if is_fast else COMPLETIONS)):
+        # missing values are completed by the covariance that is learnt from them
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))
-        # where it is the identity, only the profile is left to learn from another completion
+        # if it is the identity, another completion would change the profile only
         is_last = n_left == 0 or latest.entries is None or shrinkage.is_identity
         settings: dict[str, Any] = {"start": None if latest.entries is None else latest.entries.solution}
         settings |= {"is_fast": is_fast} if is_last else passing
@@ -659,27 +659,25 @@ def shrunk_posterior_of(
         latest = posterior_of(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
         if is_last:
             break
-    lengths = counts = stretch = np.empty(0)  # of none: what is known by draws alone says too little of lengths
-    if learns_tails:  # by leaving each signal out in closed form
+    lengths = counts = stretch = np.empty(0)  # of no signals: draws alone say too little of lengths
+    if learns_tails:  # by leave-one-out in closed form
         if latest.entries is None:
             missed = latest.left_out()
             lengths, counts, stretch = missed.lengths, np.full(len(inputs), signals.shape[1]), missed.stretch
         elif latest.entries.is_written_out:
             lengths, _, counts = latest.entries.lengths(range(len(inputs)))
             stretch = np.ones(len(inputs))
-    with_tails = replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
-    with_tails.__dict__["nodes"] = shrunk.nodes  # which tails do not change; they took an eigendecomposition
-    return replace(latest, prior=with_tails)
+    return replace(latest, prior=replace(shrunk, shrinkage=shrinkage.with_freedom(lengths, counts, stretch)))
 
 
 def held_out_densities(
     plain: Posterior, prediction: Field, signals: Signals, nodes: Indices
 ) -> tuple[Array, Array, Array]:
-    """Log densities of complete signals held out, of their values at some nodes, and errors of these, under shrinkage.
+    """Log densities of complete held-out signals and of their values at some nodes, and errors, under shrinkage.
 
-    `plain` is the graph's model, conditioned on the signals that were kept, and gives the means; `signals` are the
-    others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
-    that model times the profile: near (16), and without an eigendecomposition per model and fold.
+    `plain` is the graph's model, conditioned on the other signals, and gives the means; `signals` are in their units.
+    Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of that model times the profile:
+    near (16), and without an eigendecomposition per model and fold.
     """
     shrinkage, vectors, roots = _held_out(plain, prediction)
     errors, units = plain.basis.load(signals.values) - prediction.centre, signals.units
@@ -694,14 +692,14 @@ def held_out_densities(
 
 
 def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tuple[Array, Array, float]:
-    """Means, standard deviations and degrees of freedom of the values of which `held_out_densities` has densities."""
+    """Means, standard deviations and degrees of freedom of the values of `held_out_densities`."""
     shrinkage, vectors, roots = _held_out(plain, prediction)
     stds = np.sqrt([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
     return prediction.mean[:, nodes], prediction.units.restore_scale(stds, nodes), shrinkage.freedom
 
 
 def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Array]:
-    """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out.
+    """Shrinkage, eigenvectors, and standard deviations of the frequencies of held-out signals.
 
     Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
     """
@@ -717,7 +715,7 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
 
 
 def _shrinkage(plain: Posterior) -> Shrinkage:
-    """The covariance between frequencies of signals that the graph's model whitened."""
+    """Shrinkage learnt from signals that the graph's model whitened."""
     covariance, deviations = plain.covariance, plain.signals.deviations
     assert isinstance(covariance, ModalCovariance)
     basis = covariance.basis

@@ -1,4 +1,4 @@
-"""The covariance of prediction errors between the identity and what the errors say, and the tails of signals."""
+"""Shrinkage of the covariance of prediction errors towards the identity, and the tails of signals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, Positive, Range, axes, gt
 
-# standard deviations of the logarithm of how many signals the graph is worth, about their number, and of the
-# coefficients of the logarithm of the squared profile, about zero; and what is allowed of these
+# prior standard deviations of the logarithm of the graph's equivalent sample size, about the number of signals, and of
+# the coefficients of the logarithm of the squared profile, about zero; and bounds of these
 SPREADS = np.array([1.5, 2.0, 2.0, 1.0])
 BOUNDS = ((-3.0, 9.0), *[(-8.0, 8.0)] * 3)
-EVIDENCE_TOLERANCE_NATS = 1e-3  # that the highest evidence may be missed by in a step
-LEAST_DATA_WEIGHT = 0.01  # of the signals in the covariance; with less they are left out of it
-LARGEST_OWN_SHARE = 0.999  # of a signal in the covariance that is taken out
+EVIDENCE_TOLERANCE_NATS = 1e-3  # gain of a last step
+LEAST_DATA_WEIGHT = 0.01  # of the signals in the covariance; below it the covariance is the identity
+LARGEST_OWN_SHARE = 0.999  # of a left-out signal in the covariance
 LEAST_FREEDOM = 3.0
 FREEDOM_SPREAD = 1.5  # of the logarithm of the degrees of freedom, about those of the covariance's posterior
 
@@ -31,15 +31,15 @@ FREEDOM_SPREAD = 1.5  # of the logarithm of the degrees of freedom, about those 
 class Shrinkage:
     """Covariance ``R`` of prediction errors that the graph's model whitened, and the tails of a signal.
 
-    In each frequency errors are divided by the standard deviation that the model states and by a smooth profile.
-    With ``R ~ IW(b I, b + M + 1)`` and the whitened training signals ``Q`` the posterior has the scale
-    ``Psi = b I + Q^T Q`` and the mean ``R = Psi / (b + N)``: equation (14). ``b``, how many signals the graph is worth,
-    and the profile are those of the highest evidence, in which ``R`` is integrated out.
+    At each frequency errors are divided by their standard deviation under the model and by a smooth profile. With
+    ``R ~ IW(b I, b + M + 1)`` and the whitened training signals ``Q`` the posterior has the scale ``Psi = b I + Q^T Q``
+    and the mean ``R = Psi / (b + N)``: equation (14). ``b``, the graph's equivalent sample size, and the profile
+    maximise the evidence, in which ``R`` is integrated out.
     """
 
     worth: Positive  # b
     root: Annotated[Array, axes("_root_rows", "n_nodes")]  # any matrix (k, n_frequencies) with root^T root = Q^T Q
-    profile: Annotated[Array, axes("n_nodes"), gt(0)]  # what standard deviations are multiplied by, one per frequency
+    profile: Annotated[Array, axes("n_nodes"), gt(0)]  # factors of standard deviations, one per frequency
     n_signals: Count
     freedom: Annotated[float, Range(2 + 1e-9, is_extended=True)] = (
         np.inf
@@ -49,10 +49,10 @@ class Shrinkage:
 
     @classmethod
     def learnt(cls, whitened: Array, positions: Array, n_signals: int) -> Shrinkage:
-        """The shrinkage of highest evidence, from ``Z / sqrt(D)`` of shape (n_rows, n_frequencies).
+        """Learn the shrinkage by its evidence, from ``Z / sqrt(D)`` of shape (n_rows, n_frequencies).
 
-        There may be more rows than signals: any matrix whose products add up to those expected. `positions` are the
-        frequencies on ``[0, 1]``.
+        There may be more rows than signals, whose products add up to expected ones. `positions` are the frequencies
+        on ``[0, 1]``.
         """
         root, n_nodes = whitened, whitened.shape[1]
         if len(whitened) > n_nodes:
@@ -64,23 +64,23 @@ class Shrinkage:
         found = minimize(_misfit, start, data, jac=True, method="L-BFGS-B", bounds=BOUNDS, options=options).x
         profile = np.exp(0.5 * design @ found[1:])
         worth = float(np.exp(found[0]))
-        if n_signals < LEAST_DATA_WEIGHT * (n_signals + worth):  # an eigendecomposition per model for nothing
+        if n_signals < LEAST_DATA_WEIGHT * (n_signals + worth):  # not worth an eigendecomposition per model
             return cls(worth, np.empty((0, n_nodes)), profile, 0)
         return cls(worth, root / profile, profile, n_signals)
 
     @property
     def data_weight(self) -> float:
-        """Weight of the signals, beside the graph, in the covariance: ``N / (N + b)``."""
+        """Weight of the signals in the covariance, relative to the graph: ``N / (N + b)``."""
         return self.n_signals / self.total
 
     @property
     def total(self) -> float:
-        """Signals that ``R`` is worth, ``b + N``."""
+        """Equivalent sample size of ``R``, ``b + N``."""
         return self.n_signals + self.worth
 
     @property
     def is_identity(self) -> bool:
-        """Whether ``R`` is the identity: signals say nothing of it beyond the graph."""
+        """Whether ``R`` is the identity: signals have no weight in it."""
         return self.n_signals == 0
 
     @cached_property
@@ -112,7 +112,7 @@ class Shrinkage:
         return cholesky(scale / self.total, lower=True, check_finite=False)
 
     def left_out(self, quadratics: Array) -> tuple[Array, Array]:
-        """Squared lengths of whitened errors, the share of each taken out of ``R``, and what log determinants gain."""
+        """Squared lengths of whitened errors and changes of log determinants, each signal being left out of ``R``."""
         if self.is_identity:
             return quadratics, np.zeros(quadratics.shape)
         shares = np.minimum(quadratics / self.total, LARGEST_OWN_SHARE)
@@ -120,10 +120,10 @@ class Shrinkage:
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
     def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array) -> Self:
-        """The shrinkage with the degrees of freedom under which signals, each predicted from the others, are likeliest.
+        """Copy with degrees of freedom of maximal posterior density, by leave-one-out errors.
 
         `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values. For
-        a new signal, whose scale is not known, lengths are longer by `stretch`.
+        a new signal, whose scale is unknown, lengths are multiplied by `stretch`.
         """
         centre = np.log(self.total + 2)
         lengths = self.left_out(quadratics)[0] * stretch

@@ -1,4 +1,4 @@
-"""Latent signals given values that a likelihood observes of them: a normal approximation with a site per entry."""
+"""Posterior of latent signals under a likelihood: a normal approximation with a site per entry."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, M
 from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
 
-MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
-MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
-SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
-LEAST_SHARE = 1e-4  # of a step that is tried
-TO_AND_FRO, SHORTEST_RATE = 0.5, 0.2  # share of a change taken back by the next, and of a change that is taken
-ROUNDING = 1e-24  # of a mean square, below which a variance is none
-LINK_DEVIATION = 2.5  # prior standard deviation of what fixed effects add up to, in units of a logarithm or log odds
-WIDE_DEVIATION = 1e3  # the same in standard deviations of the values, where latent signals have their units
+MOST_EXACT_SITES = 600  # entries in a covariance that is written out at every step of learning
+MOST_WRITTEN_OUT = 1_000  # entries in one that is written out once, for predictions and the bound
+SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # gain of a last step for the mean
+LEAST_SHARE = 1e-4  # shortest fraction of a step
+OSCILLATION, SHORTEST_RATE = 0.5, 0.2  # share of a change that the next reverses; smallest damping
+ROUNDING = 1e-24  # of a mean square, below which a variance is zero
+LINK_DEVIATION = 2.5  # prior standard deviation of the sum of fixed effects, in units of a logarithm or log odds
+WIDE_DEVIATION = 1e3  # of the sum of fixed effects in the units of values, in their standard deviations
 TOO_MANY_JOINT = (
-    "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
+    "joint must be False for {n_values} values with a likelihood, whose joint distribution would be too large; got "
     "True. Ask for the density of every signal alone, or of fewer signals."
 )
 NO_ENTRIES = (
     "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
-    "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
+    "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') predicts each value from all "
+    "others."
 )
 
 
 class Effort(NamedTuple):
-    """How far sites are looked for; the second of two tolerances where their covariance is not written out."""
+    """Limits of the search for sites; the second of two tolerances is for covariances that are not written out."""
 
     rounds: int  # of means and variances in turn
     rounds_from_start: int
@@ -45,14 +46,14 @@ class Effort(NamedTuple):
     most_written_out: int = 0  # in the end
 
 
-FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3), most_written_out=MOST_WRITTEN_OUT)  # until nothing changes
-STEP = Effort(8, 8, (1e-6, 1e-5), (1e-5, 2e-3))  # of learning, of which the next one goes on from there
-ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # the same far from the answer
+FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3), most_written_out=MOST_WRITTEN_OUT)  # to convergence
+STEP = Effort(8, 8, (1e-6, 1e-5), (1e-5, 2e-3))  # of learning; the next step begins at its result
+ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # a step far from convergence
 
 
 @dataclass(frozen=True, eq=False)
 class EffectPrior:
-    """Normal prior of the fixed effects: proper, and wide beside what a few values say."""
+    """Normal prior of the fixed effects: proper and weakly informative."""
 
     mean: Array  # shape (n_effects,)
     precision: Array  # shape (n_effects, n_effects)
@@ -85,35 +86,35 @@ NO_EFFECTS = EffectPrior(np.empty(0), np.empty((0, 0)))
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Values that were observed of latent signals, and by which likelihood; the mean has fixed effects."""
+    """Observed values of latent signals with their likelihood; the mean has fixed effects."""
 
     likelihood: Likelihood
-    values: Array  # shape (n_signals, n_nodes); anything that may be observed where nothing was
+    values: Array  # shape (n_signals, n_nodes); any possible value if missing
     observed: Mask
     beside: Array  # exposures or numbers of trials, of the same shape
     columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
     effects: EffectPrior
-    offset: Array | float = 0.0  # of the mean, beside fixed effects
+    offset: Array | float = 0.0  # of the mean, added to fixed effects
 
     def expected(self, mean: Array, variance: Array) -> Terms:
-        """Expected log densities, slopes and curvatures, not below zero: equation (36); zero where nothing was seen."""
+        """Expected log densities, slopes and non-negative curvatures: equation (36); zero at missing entries."""
         found = self.likelihood.expected(self.values, mean, variance, self.beside)
         logs, slopes, curvatures = (np.where(self.observed, one, 0.0) for one in found)
         return logs, slopes, np.maximum(curvatures, 0.0)
 
     def fixed(self, coefficients: Array) -> Array:
-        """Mean of the latent signals at given fixed effects."""
+        """Mean of the latent signals given the fixed effects."""
         return np.asarray(self.offset + np.tensordot(coefficients, self.columns, axes=1))
 
     @cached_property
     def rough_coefficients(self) -> Array:
-        """Least-squares coefficients of a latent signal that would make the values likely."""
+        """Least-squares coefficients of a rough latent signal."""
         rough = (self.likelihood.rough_latent(self.values, self.beside) - self.offset)[self.observed]
         return np.asarray(np.linalg.lstsq(self.columns[:, self.observed].T, rough, rcond=None)[0])
 
     @property
     def rough_variance(self) -> float:
-        """Variance about the fixed effects of a latent signal that would make the values likely; 1 where it is zero."""
+        """Variance of a rough latent signal about the fixed effects; one if it is zero."""
         rough = self.likelihood.rough_latent(self.values, self.beside)[self.observed]
         squares = float(np.sum(np.square(rough - self.fixed(self.rough_coefficients)[self.observed])))
         about = squares / max(rough.size - len(self.columns), 1)
@@ -122,7 +123,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class ObservationModel:
-    """How signals are observed: the likelihood, what stands beside each value, and fixed effects."""
+    """Observation model of signals: the likelihood, exposures or trials of values, and fixed effects."""
 
     likelihood: Likelihood
     beside: Array  # exposures, trials or variances, shape (n_signals, n_nodes)
@@ -133,28 +134,28 @@ class ObservationModel:
 
     @classmethod
     def of(cls, likelihood: Likelihood, beside: Array, columns: Array, values: Array, has_intercept: bool) -> Self:
-        """Observation of training values, NaN where missing, with the prior of the fixed effects that suits them."""
+        """Observation model of training values, NaN if missing, with a prior of the fixed effects in their units."""
         own, started = np.isfinite(values), with_first_values(likelihood)
         prior = EffectPrior.of(started, values[own], beside[own], columns[:, own], has_intercept)
         return cls(likelihood, beside, columns, prior)
 
     @cached_property
     def last_found(self) -> list[tuple[Any, Any, Sites]]:
-        """Prior, signals and sites that were found last on a large graph, where they are asked for more than once."""
+        """Cache of the last prior, signals and sites on a large graph: learning and conditioning need the same ones."""
         return []
 
     def observations(self, values: Array, likelihood: Likelihood | None = None) -> Observations:
-        """What values are, with NaN where nothing was observed, under this likelihood or a learnt one."""
+        """Observations of values, NaN if missing, under this likelihood or a learnt one."""
         observed = np.isfinite(values)
         filled, beside = np.where(observed, values, 1.0), np.where(observed, self.beside, 1.0)
         return Observations(likelihood or self.likelihood, filled, observed, beside, self.columns, self.effects)
 
     def some(self, rows: Any) -> ObservationModel:
-        """That of some of the signals."""
+        """Observation model of some of the signals."""
         return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
 
     def followed_by(self, other: ObservationModel) -> ObservationModel:
-        """That of these signals and others after them."""
+        """Observation model of these signals followed by others."""
         beside, columns = np.vstack([self.beside, other.beside]), np.hstack([self.columns, other.columns])
         return replace(self, beside=beside, columns=columns)
 
@@ -163,10 +164,9 @@ class ObservationModel:
 class Sites:
     """``q(f) = N(m, C)`` of latent signals about fixed effects, both uncertain: equations (35) to (40).
 
-    Made by `find_sites`. ``C`` is ``(A^-1 + W)^-1``, given the effects, and their own covariance beside it. Variances
-    are exact where `root` is there, else by effective curvatures. Latent signals are complete values, as those of
-    `PartialObservations`, about fixed effects: those have white noise of their own, as part of ``A``, and what was
-    observed is seen through it.
+    Made by `find_sites`. Given the effects ``C`` is ``(A^-1 + W)^-1``; the effects' covariance is added. Variances
+    are exact if `root` is given, else by effective curvatures. Latent signals about the fixed effects include white
+    noise, part of ``A``, as complete values of `PartialObservations` do.
     """
 
     covariance: Covariance  # of the latent signals about fixed effects
@@ -179,7 +179,7 @@ class Sites:
     solved: Array  # (I + W A)^-1 W T, shape (n_effects, n_signals, n_nodes)
     solved_image: Array  # A times that
     root: Array | None = None  # factors (n_entries, n_signals, n_nodes) of the covariance given the effects
-    log_determinant: float | None = None  # log |I + A W| where it is known exactly
+    log_determinant: float | None = None  # log |I + A W| if it is exact
 
     __getstate__ = without_caches
 
@@ -195,9 +195,9 @@ class Sites:
 
     @property
     def gained(self) -> float:
-        """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``, with the prior of the fixed effects.
+        """Part of the bound that depends on the mean: ``sum E log p - u^T A u / 2``, with the prior of the effects.
 
-        Minus infinity where it is none.
+        Minus infinity if it is not finite.
         """
         found = float(np.sum(self.terms[0]) - 0.5 * np.sum(self.solution * self.image))
         return found - self.observations.effects.penalty(self.coefficients) if np.isfinite(found) else -np.inf
@@ -218,13 +218,13 @@ class Sites:
 
     @property
     def of_observed(self) -> tuple[Array, Array, Array, Array]:
-        """Observed values, with the mean and variance of the latent signal there, and what stands beside them."""
+        """Observed values, means and variances of the latent signal there, and exposures or trials."""
         observations, own = self.observations, self.observations.observed
         return observations.values[own], self.mean[own], self.variance[own], observations.beside[own]
 
     @cached_property
     def _factors(self) -> Array:
-        """Factors of the covariance of the latent signals, where it is written out."""
+        """Factors of the covariance of the latent signals, if it is written out."""
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
@@ -235,14 +235,14 @@ class Sites:
     @cached_property
     def _pseudo_values(self) -> PartialObservations:
         curvatures, white = self.terms[2], self.covariance.noise_variance
-        least = LEAST_WEIGHT * float(np.mean(curvatures))  # stands for a curvature of none, where there is a slope
+        least = LEAST_WEIGHT * float(np.mean(curvatures))  # in place of zero curvatures at slopes that are not zero
         curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
         values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
         return PartialObservations(self.covariance, values, white * curvatures / (1 + white * curvatures))
 
     @property
     def _grown(self) -> Array:
-        """``1 + s W``: what deviations of latent signals are multiplied by without the white part, but for its own."""
+        """``1 + s W``: ratio of deviations without white noise to those of latent signals, except by that noise."""
         return 1 + self.covariance.noise_variance * self.terms[2]
 
     @property
@@ -272,7 +272,7 @@ class Sites:
 
     @cached_property
     def variance_error(self) -> float:
-        """Root mean square standard error of the variances by random probes; zero where there are none."""
+        """Root mean square standard error of the variances by random probes; zero if they are exact."""
         return 0.0 if self.covariance.is_written_out else self._latent.variances(self.terms[2])[1]
 
     def deviations(self, most: int, random_state: np.random.Generator) -> Array:
@@ -336,7 +336,7 @@ class Sites:
         return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Latent signals without their white part less their mean, drawn jointly."""
+        """Latent signals without white noise less their mean, drawn jointly."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
         return self.pseudo_observations().signal_draws(n_draws, random_state) + by_effects
@@ -358,7 +358,7 @@ class Sites:
         return prior - self._latent.times(found), found
 
     def given(self, rows: Indices, values: Array, observed_by: ObservationModel) -> Sites:
-        """Sites with further values of some of the signals, NaN where there is none."""
+        """Sites given further values of some of the signals, NaN if missing."""
         observations = self.observations
         known, observed = observations.values.copy(), observations.observed.copy()
         beside, new = observations.beside.copy(), np.isfinite(values)
@@ -373,7 +373,7 @@ class Sites:
         return np.full(len(variances), self.variance_error)
 
     def require_entries(self) -> None:
-        """Refuse what takes covariances between nodes, where they are not written out."""
+        """Raise ValueError if covariances between nodes are not written out."""
         if not self.covariance.is_written_out:
             raise ValueError(NO_ENTRIES.format(n_nodes=self.covariance.shape[1]))
 
@@ -386,7 +386,7 @@ class Sites:
 
 
 def _with_effects(covariance: Array, variance: Array, factors: Array) -> Array:
-    """Covariance with the correlations given the effects, the effects' own factors, and these variances in all."""
+    """Covariance with given total variances, from the correlations given the effects and the factors of the effects."""
     own = factors.T @ factors
     roots = np.sqrt((variance - np.diag(own)) / np.diag(covariance))
     return covariance * np.multiply.outer(roots, roots) + own
@@ -399,20 +399,20 @@ def find_sites(
 
     Parameters
     ----------
-    covariance : Modal or Series
-        Of the latent signals; rows must be `Inputs`. On a quadrature variances are by probes.
+    covariance : ModalCovariance or QuadratureCovariance
+        Covariance of the latent signals, with an `InputCovariance`. On a quadrature variances are by probes.
     observations : Observations
-        What was observed.
+        Observed values.
     start : Sites, optional
-        Of a similar covariance, of these signals or of the first of them, to go on from, unless they are worse under
-        this one than none.
+        Sites of a similar covariance, of these signals or of the first of them, to begin at if they are better than
+        none.
     effort : Effort
-        How far to go; in the end the covariance is written out where that can be done at all.
+        Limits of the search; `FINAL` writes the covariance out if possible.
     """
     latent, n_entries = latent_of(covariance), observations.values.size
     is_small = is_exact = n_entries <= effort.most_exact and covariance.is_written_out
     if covariance.is_written_out and effort.most_exact < n_entries <= effort.most_written_out:
-        start, is_exact = find_sites(covariance, observations, start, STEP), True  # what is nearly right first
+        start, is_exact = find_sites(covariance, observations, start, STEP), True  # an approximation first
     nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
     variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
     rough, effects = observations.rough_coefficients, np.zeros(observations.effects.precision.shape)
@@ -424,7 +424,7 @@ def find_sites(
         fresh = replace(sites, variance=variance)
         begun = replace(fresh, solution=solution, image=latent.times(solution), solved=solved)
         begun = replace(begun, coefficients=start.coefficients)
-        if begun.gained >= fresh.gained:  # else, of another covariance, it leads astray
+        if begun.gained >= fresh.gained:  # else the start is of too different a covariance
             sites, n_rounds = begun, effort.rounds_from_start
     which, rate, last = 0 if is_small else 1, 1.0, nothing
     for number in range(n_rounds):
@@ -437,8 +437,8 @@ def find_sites(
             variance = latent.variances(curvatures)[0]
         moved = np.log((variance + np.sum(np.square(sites.effect_factors), axis=0)) / before)
         change, turns = float(np.sqrt(np.mean(np.square(moved)))), float(np.sum(moved * last))
-        # where rounds go to and fro, as they do if little but the prior keeps a rate from zero, steps are shortened
-        is_turning = turns < -TO_AND_FRO * np.sum(np.square(last))
+        # oscillating rounds, as if only the prior keeps a rate from zero, are damped
+        is_turning = turns < -OSCILLATION * np.sum(np.square(last))
         rate = max(0.5 * rate, SHORTEST_RATE) if is_turning else min(1.0, 1.25 * rate)
         sites, last = replace(sites, variance=before * np.exp(rate * moved)), moved
         mention(f"finding sites, round {number + 1}")
@@ -451,7 +451,7 @@ def find_sites(
 def _newton(sites: Sites, latent: LatentCovariance, tolerance: float) -> tuple[Sites, float]:
     """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), and its gain.
 
-    It is shortened until it gains something.
+    It is shortened until the gain is positive.
     """
     observations, coefficients, columns = sites.observations, sites.coefficients, sites.observations.columns
     _, slopes, curvatures = sites.terms
@@ -476,4 +476,4 @@ def _newton(sites: Sites, latent: LatentCovariance, tolerance: float) -> tuple[S
         if further.gained >= value - 1e-9 * abs(value):
             return further, max(further.gained - value, 0.0)
         share *= 0.5
-    return sites, 0.0  # rounding, where nothing is to be gained
+    return sites, 0.0  # no gain beyond rounding

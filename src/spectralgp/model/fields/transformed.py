@@ -1,4 +1,4 @@
-"""Transformations: a model sees other signals, at other inputs, than the user's, and answers in the user's units."""
+"""Transformations of signals and inputs for a model, and predictions in the user's units."""
 
 from __future__ import annotations
 
@@ -18,63 +18,62 @@ from spectralgp._basics.saved import Positive, axes, gt
 from spectralgp.model.fields.field import PredictiveDistribution, as_observed
 from spectralgp.model.signals import Signals
 
-LEAST_SKEWNESS = 1.0  # of all values together, beyond which logarithms are tried
-REACH = 2.0  # times the largest training value, up to which there are logarithms
-N_ORDERS = 12  # of Hermite polynomials in covariances; what they leave counts as of the order that follows
-POINTS = np.linspace(-8.0, 8.0, 65)  # evenly spaced, since values that are cut off bend sharply
+LEAST_SKEWNESS = 1.0  # of all values together, for logarithms to be tried
+REACH = 2.0  # upper end of logarithms, in largest training values
+N_ORDERS = 12  # of Hermite polynomials in covariances; the remainder counts as of the next order
+POINTS = np.linspace(-8.0, 8.0, 65)  # evenly spaced, since clipped values have kinks
 WEIGHTS: Array = np.exp(-0.5 * POINTS**2) / np.sum(np.exp(-0.5 * POINTS**2))
 POLYNOMIALS: Array = hermevander(POINTS, N_ORDERS - 1) / np.sqrt([float(factorial(one)) for one in range(N_ORDERS)])
 
 
 class Transformation(ABC):
-    """An increasing function of every value, which may depend on its node and its input; what a model sees, and back.
+    """An increasing function of each value, which may depend on its node and its input, and its inverse.
 
-    Signals are arrays of shape (..., n_signals, n_nodes) in memory, NaN where nothing was observed, which stays NaN.
-    ``inputs`` are what the model sees of the inputs, except in `inputs` itself. Moments are those of each value's law,
-    which counts as normal. The signal without noise is what is expected of an observation of it, whose variance is
-    `noisy`: so its mean is that of observations.
+    Signals are arrays of shape (..., n_signals, n_nodes) in memory, NaN if missing. ``inputs`` are transformed inputs,
+    except in `inputs` itself. Moments are those of each transformed value, which counts as normal. The signal without
+    noise is the expectation of an observation of it, whose variance is `noisy`: so its mean is that of observations.
     """
 
-    is_of_nodes: ClassVar[bool]  # whether it belongs to the nodes of one graph, so that it cannot move to another
-    has_slopes: ClassVar[bool]  # whether its densities hang on how values are spread, so that no other compares
+    is_of_nodes: ClassVar[bool]  # whether it is specific to the nodes of one graph
+    has_slopes: ClassVar[bool]  # whether densities depend on its derivative
 
     @property
     @abstractmethod
     def described(self) -> str:
-        """What the model sees of the signals, in a word or two."""
+        """Short name of the transformed signals."""
 
     @property
     def carried(self) -> float:
-        """What inputs carry over to the signals at every frequency, to which the model's own filter is added."""
+        """Coefficient of inputs in the signals, added to the model's autoregressive filter at every frequency."""
         return 0.0
 
     def inputs(self, given: Array) -> Array:
-        """What the model sees of the user's inputs."""
+        """Transform the user's inputs."""
         return given
 
     @abstractmethod
     def signals(self, given: Array, inputs: Array) -> Array:
-        """What the model sees of the user's signals."""
+        """Transform the user's signals."""
 
     @abstractmethod
-    def restored(self, seen: Array, inputs: Array) -> Array:
-        """The user's signals again: undoes `signals`."""
+    def restored(self, transformed: Array, inputs: Array) -> Array:
+        """Invert `signals`."""
 
     @abstractmethod
-    def log_slopes(self, seen: Array, inputs: Array) -> Array:
-        """Logarithm of the derivative of `signals` at each value, by which densities grow in the user's units."""
+    def log_slopes(self, transformed: Array, inputs: Array) -> Array:
+        """Logarithm of the derivative of `signals` at each value, added to log densities in the user's units."""
 
     def log_slopes_of(self, signals: Signals, inputs: Array) -> Array:
-        """`log_slopes` of signals that were read, zero where nothing was observed."""
+        """`log_slopes` of centred and scaled signals, zero at missing values."""
         return np.nan_to_num(self.log_slopes(signals.units.restore(signals.as_observed), inputs))
 
     @abstractmethod
     def mean(self, mean: Any, find_noisy: Callable[[], Any], inputs: Array) -> Any:
-        """Mean of the user's values, from the mean and the variance of observations that the model sees."""
+        """Mean of the user's values, from the mean and the variance of transformed observations."""
 
     @abstractmethod
     def variance(self, mean: Any, variance: Any, noisy: Any, nodes: Indices | None = None) -> Any:
-        """Variance of the user's signals at all nodes, or at those that the moments are given at."""
+        """Variance of the user's signals, from moments at all nodes or some."""
 
     @abstractmethod
     def covariance(self, mean: Array, covariance: Array, noisy: Array) -> Array:
@@ -83,7 +82,7 @@ class Transformation(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Changes(Transformation):
-    """``y - c x``: a model sees how far signals are from what their inputs say at the same nodes, equation (19d)."""
+    """``y - c x``: changes of signals from their inputs at the same nodes, equation (19d)."""
 
     columns: Annotated[Indices, axes("n_nodes")]  # of the inputs, one for each node of the graph
     factor: float  # c, the units of the signals over those of the inputs
@@ -98,11 +97,11 @@ class Changes(Transformation):
     def signals(self, given: Array, inputs: Array) -> Array:
         return given - self._before(inputs)
 
-    def restored(self, seen: Array, inputs: Array) -> Array:
-        return seen + self._before(inputs)
+    def restored(self, transformed: Array, inputs: Array) -> Array:
+        return transformed + self._before(inputs)
 
-    def log_slopes(self, seen: Array, inputs: Array) -> Array:
-        return 0.0 * seen
+    def log_slopes(self, transformed: Array, inputs: Array) -> Array:
+        return 0.0 * transformed
 
     def mean(self, mean: Any, find_noisy: Callable[[], Any], inputs: Array) -> Any:
         return mean + self._before(inputs)
@@ -119,16 +118,16 @@ class Changes(Transformation):
 
 @dataclass(frozen=True, eq=False)
 class Logarithms(Transformation):
-    """``log(1 + y / c)``, equation (13d), and the same of inputs that are never negative.
+    """``log(1 + y / c)``, equation (13d), also of inputs that are never negative.
 
-    Predicted values lie between zero and twice the largest training value: what the model sees beyond counts as the
-    nearer of the two in means, covariances and draws, so that no tail makes them explode. Densities are those before
-    that. New signals and inputs may be any: beyond these limits (inputs: below zero) it goes on as a straight line.
+    Predicted values are clipped to between zero and twice the largest training value in means, covariances and draws,
+    so that tails do not dominate these. Densities are without clipping. Beyond the limits (inputs: below zero) the
+    function of new signals and inputs is linear.
     """
 
     spread: Positive  # c, the standard deviation of all training values
-    highest: Positive  # what the model sees of twice the largest training value
-    columns: Annotated[Indices, axes("n_logarithms")]  # of the inputs that logarithms are taken of
+    highest: Positive  # logarithm at twice the largest training value
+    columns: Annotated[Indices, axes("n_logarithms")]  # of the transformed inputs
     input_spreads: Annotated[Array, axes("n_logarithms"), gt(0)]  # c of each of these
 
     is_of_nodes, has_slopes = False, True
@@ -136,10 +135,10 @@ class Logarithms(Transformation):
 
     @classmethod
     def of(cls, signals: Array, inputs: Array, carried: Indices | None) -> Logarithms:
-        """Those of training signals, and of inputs: of columns that are never negative, each by its deviation.
+        """Logarithms of training signals, and of columns of inputs that are never negative, each by its deviation.
 
-        Columns that carry over are values of one kind, and have one in common. A column that does not vary has no
-        deviation of its own, and gets the root mean square of those that do.
+        Columns of the autoregressive term are of one kind, and share one deviation. A constant column has the root mean
+        square of the deviations of the others.
         """
         spread, spreads, lowest = float(np.std(signals)), np.std(inputs, axis=0), np.min(inputs, axis=0, initial=0.0)
         if carried is not None:
@@ -154,30 +153,30 @@ class Logarithms(Transformation):
 
     @staticmethod
     def are_offered(signals: Array) -> bool:
-        """Whether signals are never negative, and skew."""
+        """Whether signals are never negative, and skewed."""
         if not np.min(signals) >= 0 or not np.ptp(signals) > 0:
             return False
         apart = (signals - np.mean(signals)) / np.std(signals)
         return bool(np.mean(apart**3) > LEAST_SKEWNESS)
 
     def inputs(self, given: Array) -> Array:
-        seen = np.array(given, dtype=float)
-        relative = seen[:, self.columns] / self.input_spreads
-        seen[:, self.columns] = np.log1p(np.maximum(relative, 0.0)) + np.minimum(relative, 0.0)
-        return seen
+        transformed = np.array(given, dtype=float)
+        relative = transformed[:, self.columns] / self.input_spreads
+        transformed[:, self.columns] = np.log1p(np.maximum(relative, 0.0)) + np.minimum(relative, 0.0)
+        return transformed
 
     def signals(self, given: Array, inputs: Array) -> Array:
         relative, top = given / self.spread, np.expm1(self.highest)
         inside = np.log1p(np.clip(relative, 0.0, top))
         return inside + np.minimum(relative, 0.0) + np.maximum(relative - top, 0.0) / (1 + top)
 
-    def restored(self, seen: Array, inputs: Array) -> Array:
-        inside, top = np.clip(seen, 0.0, self.highest), np.exp(self.highest)
-        beyond = np.minimum(seen, 0.0) + top * np.maximum(seen - self.highest, 0.0)
+    def restored(self, transformed: Array, inputs: Array) -> Array:
+        inside, top = np.clip(transformed, 0.0, self.highest), np.exp(self.highest)
+        beyond = np.minimum(transformed, 0.0) + top * np.maximum(transformed - self.highest, 0.0)
         return self.spread * (np.expm1(inside) + beyond)
 
-    def log_slopes(self, seen: Array, inputs: Array) -> Array:
-        return -np.log(self.spread) - np.clip(seen, 0.0, self.highest)
+    def log_slopes(self, transformed: Array, inputs: Array) -> Array:
+        return -np.log(self.spread) - np.clip(transformed, 0.0, self.highest)
 
     def mean(self, mean: Any, find_noisy: Callable[[], Any], inputs: Array) -> Any:
         roots = np.sqrt(np.maximum(find_noisy(), 0.0))
@@ -193,7 +192,7 @@ class Logarithms(Transformation):
         return _series(list(products), _ratio(covariance, np.multiply.outer(roots, roots)))
 
     def _coefficients(self, mean: Array, variance: Array) -> Array:
-        """What normal values are in the user's units, as a series of Hermite polynomials: equation (13e)."""
+        """Coefficients of normal values in the user's units in Hermite polynomials: equation (13e)."""
         roots, found = np.sqrt(np.maximum(variance, 0.0)), np.zeros((N_ORDERS + 1, *mean.shape))
         for point, weight, polynomials in zip(POINTS, WEIGHTS, POLYNOMIALS, strict=True):
             values = self._cut(mean + point * roots)
@@ -202,13 +201,13 @@ class Logarithms(Transformation):
         found[-1] = np.sqrt(np.maximum(found[-1] - np.sum(found[:-1] ** 2, axis=0), 0.0))
         return found
 
-    def _cut(self, seen: Array) -> Array:
-        """A predicted value in the user's units."""
-        return self.spread * np.expm1(np.clip(seen, 0.0, self.highest))
+    def _cut(self, transformed: Array) -> Array:
+        """Predicted value in the user's units."""
+        return self.spread * np.expm1(np.clip(transformed, 0.0, self.highest))
 
 
 def _ratio(covariance: Array, scale: Array) -> Array:
-    """Correlations; zero where nothing varies."""
+    """Correlations; zero if the scale is zero."""
     return np.divide(covariance, scale, out=np.zeros(covariance.shape), where=scale > 0)
 
 
@@ -222,12 +221,12 @@ def _series(products: Any, correlations: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TransformedField(PredictiveDistribution):
-    """What is predicted of signals that a model saw transformed, in the user's units."""
+    """Predictive distribution of signals in the user's units, from one of transformed signals."""
 
-    field: PredictiveDistribution  # as the model sees the signals
+    field: PredictiveDistribution  # of the transformed signals
     transformation: Transformation
-    inputs: Array  # as the model sees them, one row per signal that is predicted
-    known: Mask  # what was observed of these signals, shape (n_signals, n_nodes)
+    inputs: Array  # transformed, one row per predicted signal
+    known: Mask  # of observed entries of these signals, shape (n_signals, n_nodes)
 
     @cached_property
     def mean(self) -> Any:
@@ -235,14 +234,14 @@ class TransformedField(PredictiveDistribution):
 
     @cached_property
     def _noisy(self) -> Any:
-        """Variance of observations as the model sees them."""
+        """Variance of transformed observations."""
         return self.field.variance(include_noise=True)
 
     @cached_property
     def values(self) -> Array:
-        seen = self.field.values
-        predicted = self.transformation.mean(seen, self.field.values_variance, self.inputs)
-        return np.where(self.known, self.transformation.restored(seen, self.inputs), predicted)
+        transformed = self.field.values
+        predicted = self.transformation.mean(transformed, self.field.values_variance, self.inputs)
+        return np.where(self.known, self.transformation.restored(transformed, self.inputs), predicted)
 
     def values_variance(self) -> Array:
         variance = self.field.values_variance()
@@ -257,7 +256,7 @@ class TransformedField(PredictiveDistribution):
 
     @property
     def variance_error(self) -> Array:
-        """That of what the model sees: zero, since nothing is transformed on large graphs."""
+        """Error of the transformed field: zero, since nothing is transformed on large graphs."""
         return self.field.variance_error
 
     def joint_covariance(self, include_noise: bool = False, rows: Sequence[int] | None = None) -> Array:
@@ -271,34 +270,36 @@ class TransformedField(PredictiveDistribution):
         return self.transformation.mean(drawn, lambda: noise, self.inputs)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        seen = self._seen(signals, "signals")
-        slopes = self.transformation.log_slopes(seen, self.inputs)
-        further = np.sum(slopes, axis=1, where=np.isfinite(seen) & ~self.known)
-        log_density = self.field.log_density(seen, joint)
+        transformed = self._transformed(signals, "signals")
+        slopes = self.transformation.log_slopes(transformed, self.inputs)
+        further = np.sum(slopes, axis=1, where=np.isfinite(transformed) & ~self.known)
+        log_density = self.field.log_density(transformed, joint)
         return float(log_density + np.sum(further)) if joint else log_density + further
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         whole = np.full(self.known.shape, np.nan)
         whole[:, nodes] = signals
-        seen = self.transformation.signals(whole, self.inputs)
-        slopes = self.transformation.log_slopes(seen, self.inputs)
-        return self.field.value_log_densities(seen[:, nodes], nodes) + slopes[:, nodes]
+        transformed = self.transformation.signals(whole, self.inputs)
+        slopes = self.transformation.log_slopes(transformed, self.inputs)
+        return self.field.value_log_densities(transformed[:, nodes], nodes) + slopes[:, nodes]
 
     def distribution(self, values: Array) -> Array:
         with np.errstate(invalid="ignore"):
-            seen = self.transformation.signals(values, self.inputs)  # NaN below the least value that there may be
-        return np.where(np.isnan(seen), 0.0, self.field.distribution(seen))
+            transformed = self.transformation.signals(
+                values, self.inputs
+            )  # NaN below the least value that there may be
+        return np.where(np.isnan(transformed), 0.0, self.field.distribution(transformed))
 
     def quantile(self, probability: float) -> Array:
         found = self.field.quantile(probability)
         return np.asarray(self.transformation.mean(found, lambda: np.zeros(found.shape), self.inputs))
 
     def given(self, observed: Any) -> TransformedField:
-        seen = self._seen(observed, "observed")
-        return replace(self, field=self.field.given(seen), known=self.known | np.isfinite(seen))
+        transformed = self._transformed(observed, "observed")
+        return replace(self, field=self.field.given(transformed), known=self.known | np.isfinite(transformed))
 
-    def _seen(self, signals: Any, name: str) -> Array:
-        """What the model sees of signals that a user gives, checked."""
+    def _transformed(self, signals: Any, name: str) -> Array:
+        """Transform the user's signals after validation."""
         n_signals, n_nodes = self.known.shape
         checked: Array = np.asarray(on_host(as_observed(signals, n_signals, n_nodes, name)), dtype=float)
         return self.transformation.signals(checked, self.inputs)
