@@ -280,7 +280,7 @@ def _check_where_observed(array: Array, name: str, known: NDArray[np.bool_] | np
 
 LEVELS = np.linspace(0.01, 0.99, 99)
 BAND_PROBABILITY = 0.9
-JUDGED_LEVELS = (0.5, 0.8, 0.9)
+INTERVAL_LEVELS = (0.5, 0.8, 0.9)
 FALSE_ALARMS = 0.05  # share of calibrated predictions that are called uncalibrated, at most
 LARGEST_Z = 8.0  # beyond which a PIT is one to rounding
 
@@ -300,11 +300,11 @@ class Share:
     def is_off(self, tolerance: float = 0.0) -> bool:
         """Return whether it is off by more than a tolerance and by more than chance; False for one signal.
 
-        Chance is `FALSE_ALARMS`, shared between bias and the levels of `JUDGED_LEVELS`.
+        Chance is `FALSE_ALARMS`, shared between bias and the levels of `INTERVAL_LEVELS`.
         """
         if self.n_signals < 2:
             return False
-        tail = FALSE_ALARMS / (2 * (1 + len(JUDGED_LEVELS)))
+        tail = FALSE_ALARMS / (2 * (1 + len(INTERVAL_LEVELS)))
         by_chance = float(stdtrit(self.n_signals - 1, 1 - tail)) * self.standard_error
         return abs(self.value - self.expected) > max(tolerance, by_chance)
 
@@ -325,7 +325,7 @@ class Calibration:
     high: Array
     pit_mean: Share  # one half if calibrated: above it predictions are too low
     error_mean: Share  # of errors in predicted deviations: zero if unbiased, however skewed errors are
-    coverages: dict[float, Share]  # at the levels of `JUDGED_LEVELS`
+    coverages: dict[float, Share]  # at the levels of `INTERVAL_LEVELS`
 
     def covered_at(self, level: float) -> float:
         """Share of the values inside the central interval of one of `LEVELS`."""
@@ -359,7 +359,7 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
         high,
         share_of(by_signal, 0.5),
         share_of(errors, 0.0),
-        {level: _coverage_share(from_middle, level) for level in JUDGED_LEVELS},
+        {level: _coverage_share(from_middle, level) for level in INTERVAL_LEVELS},
     )
 
 

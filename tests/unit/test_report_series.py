@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from spectralgp import Graph, GraphGPForecaster, load
-from spectralgp.scores import JUDGED_LEVELS, coverage
+from spectralgp.scores import INTERVAL_LEVELS, coverage
 from spectralgp.series import MaternComponent
 from spectralgp.series.backtests import Backtest
 from spectralgp.show.report import series
@@ -100,7 +100,7 @@ def test_figures_have_the_scores_of_the_backtest(model, page):
         for name, trace in drawn.items():
             assert trace["x"] == steps
             np.testing.assert_allclose(values_of(trace["y"]), scores[name])
-    for place, level in enumerate(JUDGED_LEVELS):
+    for place, level in enumerate(INTERVAL_LEVELS):
         expected, observed = figures["coverage-plot"]["data"][2 * place : 2 * place + 2]
         assert expected["y"] == [level] * len(steps)
         assert observed["name"] == f"in {level:.0%} intervals"
@@ -122,7 +122,7 @@ def test_shares_inside_intervals_and_biases_are_those_of_the_forecasts(model):
     found = model.backtest_
     for place, horizon in enumerate(found.horizons.tolist()):
         observed, mean, std = found.forecasts[horizon]
-        shares = [coverage(observed, mean, std, level) for level in JUDGED_LEVELS]
+        shares = [coverage(observed, mean, std, level) for level in INTERVAL_LEVELS]
         np.testing.assert_allclose(found.coverages[:, place], shares, rtol=EXACT)
         assert found.bias[place] == pytest.approx(np.nanmean(observed - mean), rel=EXACT)
     np.testing.assert_array_equal(found.coverages[-1], found.coverage)

@@ -19,7 +19,7 @@ from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, scores
 from spectralgp.scores import (
     FALSE_ALARMS,
-    JUDGED_LEVELS,
+    INTERVAL_LEVELS,
     Share,
     calibration_of,
     coverage,
@@ -469,7 +469,7 @@ def test_standard_errors_are_those_of_means_of_signals():
     assert np.isnan(calibration_of(transformed[:1]).pit_mean.standard_error)
     assert not calibration_of(np.full((1, 50), 0.99)).pit_mean.is_off()
     assert {level: one.value for level, one in found.coverages.items()} == {
-        level: found.covered_at(level) for level in JUDGED_LEVELS
+        level: found.covered_at(level) for level in INTERVAL_LEVELS
     }
 
 

@@ -37,7 +37,7 @@ from spectralgp.model.kernels import GraphKernel, Response
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView, Units
 from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
-from spectralgp.scores import JUDGED_LEVELS
+from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.mean import SeriesMean
@@ -270,7 +270,7 @@ def _mean(mean: SeriesMean) -> None:
 
 @check(Backtest)
 def _backtest(backtest: Backtest) -> None:
-    n_found, n_levels = len(JUDGED_LEVELS if backtest.coverages is None else backtest.coverages), len(JUDGED_LEVELS)
+    n_found, n_levels = len(INTERVAL_LEVELS if backtest.coverages is None else backtest.coverages), len(INTERVAL_LEVELS)
     ensure(n_found == n_levels, "coverages", f"of {n_levels} levels", n_found)
     ensure(list(backtest.rmse) == list(backtest.crps) != [], "rmse", "of the same as crps", list(backtest.rmse))
 

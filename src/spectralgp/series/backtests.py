@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import UNSAVED, StoredAs, axes
-from spectralgp.scores import JUDGED_LEVELS, coverage, crps, observed_mean, root_mean_square_error
+from spectralgp.scores import INTERVAL_LEVELS, coverage, crps, observed_mean, root_mean_square_error
 
 GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
 PERSISTENCE, SEASONAL = "persistence", "seasonal naive"
@@ -115,7 +115,7 @@ def scored(
             rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
             scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
         n_known = int(np.isfinite(observed).sum())
-        covered.append([coverage(observed, mean, std, level) if n_known else np.nan for level in JUDGED_LEVELS])
+        covered.append([coverage(observed, mean, std, level) if n_known else np.nan for level in INTERVAL_LEVELS])
         biases.append(float(np.nanmean(observed - mean)) if n_known else np.nan)
         densities.append(np.nan if own.densities is None else float(np.sum(own.densities) / n_known))
         by_node.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))

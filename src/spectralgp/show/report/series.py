@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp.graphs import Graph
-from spectralgp.scores import JUDGED_LEVELS
+from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.series.model import SeriesModel
 from spectralgp.show.report.numbers import Pair, Predictions
@@ -103,7 +103,7 @@ def forecast_accuracy_words(numbers: SeriesReport) -> list[str]:
     for place in sorted({0, len(found.horizons) - 1}):
         inside = f"{percent(float(found.coverage[place]))} of values lie inside their 90% intervals"
         if found.coverages is not None:
-            levels = listing([f"{level:.0%}" for level in JUDGED_LEVELS])
+            levels = listing([f"{level:.0%}" for level in INTERVAL_LEVELS])
             shares = listing([percent(share) for share in found.coverages[:, place].tolist()])
             inside = f"{shares} of values lie inside their intervals of {levels}"
         bias = ""
@@ -119,7 +119,7 @@ def shares_inside(found: Backtest) -> dict[float, Array]:
     """Shares of values inside intervals by probability and horizon; backtests in old files have those of 90%."""
     if found.coverages is None:
         return {0.9: found.coverage}
-    return dict(zip(JUDGED_LEVELS, found.coverages, strict=True))
+    return dict(zip(INTERVAL_LEVELS, found.coverages, strict=True))
 
 
 def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
