@@ -492,6 +492,6 @@ def join_chunk(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray
     return signals
 
 
-def as_signals(part: Any) -> NDArray[Any]:
+def signals_of_block(part: Any) -> NDArray[Any]:
     """Signals of the own nodes, from a block."""
     return np.ascontiguousarray(on_host(part).T)

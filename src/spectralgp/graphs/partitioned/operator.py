@@ -219,7 +219,7 @@ class PartitionedOperator(Operator):
         dask, arrays = (require(name, "dask", PURPOSE) for name in ("dask", "dask.array"))
         graph, dtype, n_signals = self.graph, self.dtype, block.n_columns
         if graph.is_in_partition_order:
-            widths, turned = graph.sizes, dask.delayed(local.as_signals)
+            widths, turned = graph.sizes, dask.delayed(local.signals_of_block)
             chunks = [turned(part) for part in block.parts]
         else:
             n_chunks = min(len(self.keys), 1 + n_signals * graph.n_nodes * dtype.itemsize // BYTES_PER_CHUNK)
