@@ -347,7 +347,7 @@ def test_signals_with_holes_may_lie_anywhere(filled, wrap):
     ("signals", "kind", "message"),
     [
         (np.full(Y.shape, np.nan), ValueError, r"Y must hold at least one value; got nothing but NaN"),
-        (_with(np.inf), ValueError, r"Y must not hold infinite values; got some\. NaN stands for"),
+        (_with(np.inf), ValueError, r"Y must not hold infinite values; got some\. Use NaN"),
         (Columns(_with(-np.inf)), ValueError, r"Y must not hold infinite values"),
         (array_api_strict.asarray(_with(np.inf)), ValueError, r"Y must not hold infinite values"),
         (Y[:, :-1], ValueError, r"Y must have shape \(n_signals, n_nodes\) with n_nodes = 300.*got 299 columns"),
