@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
-from spectralgp.learning.hidden import hidden_like_holes
+from spectralgp.learning.hidden import hidden_like_missing
 from spectralgp.learning.time_order import time_order
 from spectralgp.scores import calibration_of, crps, log_density, observed_mean, pit
 
@@ -265,7 +265,7 @@ def hidden_at_once(holed: Array, rows: slice = slice(None)) -> Mask:
     """Entries of some rows to judge fillings by: like the holes, and of nodes that are still observed somewhere."""
     observed, is_judged = ~np.isnan(holed), np.zeros(holed.shape, dtype=bool)
     is_judged[rows] = True
-    chosen = hidden_like_holes(observed, np.random.default_rng(0))[0] & is_judged
+    chosen = hidden_like_missing(observed, np.random.default_rng(0))[0] & is_judged
     return chosen & (observed & ~chosen).any(axis=0)
 
 

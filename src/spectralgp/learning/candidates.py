@@ -1,4 +1,4 @@
-"""Models that may be learnt: data and decisions, the variants that they leave open, and how they are learnt."""
+"""Candidate models: the settings and variants that they are made of, and their learning."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from spectralgp.model.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
-NODES_PER_VALUE = 4  # nodes of a signal per independent error: errors at neighbours are alike
-SAME_SCALE = 0.3  # standard deviation of the logarithms of squared scales, below which signals have one scale
-OTHER_MAXIMUM_NATS = 0.5  # by which a rough fit is likelier than another only where that is at another maximum
-AMPLITUDES = np.logspace(-4, 1, 21)  # of what inputs explain, by which its variance is multiplied
+NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
+SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
+OTHER_MAXIMUM_NATS = 0.5  # gain of a rough fit over a final one that is evidence of a higher maximum
+AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,26 +46,26 @@ class Candidate:
     task: Task
     kernel: GraphKernel
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
-    name: str = ""  # for people
-    transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
-    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
-    untuned: Candidate | None = None  # the same but for its means, which here have the least squared error
+    name: str = ""
+    transformation: Transformation | None = None  # of the user's inputs and signals into the task's, if any
+    learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
+    untuned: Candidate | None = None  # of a candidate with tuned means: the one whose hyperparameters it has
 
     @property
     def described(self) -> str:
-        """Its name, and the Laplacian that it is on."""
+        """Name with the Laplacian."""
         return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
 
     @property
     def learning(self) -> Task:
-        """What hyperparameters are learnt from: the task, or a part of it in the same units."""
+        """Task of the signals from which hyperparameters are learnt, in the same units."""
         rows = self.learnt_from
         return self.task if rows is None else self.task.part(rows, self.task.signals.some(rows))
 
     def condition(
         self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, is_fast: bool = False
     ) -> Any:
-        """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
+        """Condition a learnt model on the signals of the task, or of a part of it; learn the shrinkage if needed."""
         task = task or self.task
         if task.observed_by is not None:
             return condition_latent(model, task.inputs, task.signals, task.observed_by)
@@ -78,57 +78,57 @@ class Candidate:
 
     @property
     def carried(self) -> float:
-        """What inputs carry over at every frequency before the model sees the signals."""
+        """Lagged coefficient that the transformation subtracts, the same at every frequency."""
         return 0.0 if self.transformation is None else self.transformation.carried
 
     @cached_property
     def _log_slopes(self) -> Array:
-        """What densities of the task's values gain in the units of the user, zero without a transformation."""
+        """Log slopes of the transformation at the signals; zero without one."""
         if self.transformation is None:
             return np.zeros(1)
         return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
 
     @property
     def spread(self) -> float:
-        """The unit that the task's signals are in, in the user's; of a transformation that at a typical value."""
+        """Unit of the task's signals in the user's; at a typical value if they are transformed."""
         return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
 
     def in_units(self, fit: Fit) -> Fit:
-        """A fit of the task, of the signals as the user gave them, and of a node of relative scale one."""
+        """Fit to the task in the user's units, for a node of relative scale one."""
         shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
         return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A task and the decisions about it; tasks of equal settings are made once."""
+    """Task with the decisions that hold for all its variants."""
 
-    task: Task  # its noise variance in the units that the signals came in
-    signals: dict[Scale, Signals]  # by the way their nodes are scaled, the first choice first
+    task: Task  # with a noise variance in the user's units
+    signals: dict[Scale, Signals]  # by the scale of the nodes, the first choice first
     is_kernel_open: bool = False  # whether the input kernel is the default one
-    columns: Indices | None = None  # of the inputs that may carry over
-    residual: SpectralKernel | str | None = None  # filter of what neighbours share and inputs do not explain
+    columns: Indices | None = None  # of the inputs in a lagged term
+    residual: SpectralKernel | str | None = None  # filter of the residual covariance
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
-    transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
-    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
-    title: str = ""  # with which names of its models begin
-    _tasks: dict[object, Task] = field(default_factory=dict)
+    transformation: Transformation | None = None  # of the user's inputs and signals into the task's, if any
+    learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
+    title: str = ""  # first words of the names of its models
+    _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
 
     @property
     def has_edges(self) -> bool:
-        """Whether nodes have neighbours."""
+        """Whether the graph has any edge."""
         return self.task.graph.n_edges > 0
 
     @property
     def has_folds(self) -> bool:
-        """Whether models can be compared: several signals, and values that vary."""
+        """Whether models can be compared by validation: several signals whose values vary."""
         return self.task.signals.shape[0] > 1 and self.task.signals.variance > 0
 
     def with_residual(self, kernel: GraphKernel) -> GraphKernel:
-        """The kernel with the residual that goes with it."""
+        """Add the residual covariance to a kernel."""
         residual = self.residual
         if isinstance(residual, str):
-            if not self.has_edges:  # all frequencies are the same: what neighbours share is noise
+            if not self.has_edges:  # all frequencies are equal: a residual is noise
                 return kernel
             constraint: Literal["interval", "eigenvalues"]
             constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
@@ -136,7 +136,7 @@ class Setting:
         return kernel if residual is None else with_residual(kernel, residual)
 
     def task_with(self, scale: Scale, carries: bool) -> Task:
-        """The task with nodes scaled in some way, with or without carry-over."""
+        """Task with given scales of the nodes, with or without a lagged term."""
         key = (scale, carries)
         if key not in self._tasks:
             base, signals = self.task, self.signals[scale]
@@ -154,17 +154,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Variant:
-    """One of the models that a setting leaves open, by all that was chosen."""
+    """Model that the default may choose, named by its choices."""
 
     setting: Setting
     kernel: GraphKernel
     scale: Scale  # of the nodes
-    carries: bool = False  # whether inputs carry over
-    is_tuned: bool = False  # whether means have the amplitude of the least squared error
+    carries: bool = False  # whether it has a lagged term
+    is_tuned: bool = False  # whether its means have the amplitude of least squared error
 
     @property
     def candidate(self) -> Candidate:
-        """The model to learn."""
+        """Model to learn."""
         setting, kernel = self.setting, self.setting.with_residual(self.kernel)
         task = setting.task_with(self.scale, self.carries)
         words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
@@ -181,16 +181,16 @@ class Variant:
         )
 
 
-# --------------------------------------------------------- learning them, and means of the least squared error
+# ---------------------------------------------------------------------- learning, and means of least squared error
 
 
 def with_tuned_means(candidate: Candidate) -> Candidate:
-    """Candidate with means of the amplitude that has the least squared error."""
+    """Candidate with means whose amplitude has the least squared error."""
     return replace(candidate, name=f"{candidate.name}, least squares", untuned=candidate)
 
 
 def differ_in_scale(candidate: Candidate, task: Task, model: GraphGP) -> bool:
-    """Return whether errors of signals left out differ in size, so that means are worth tuning: equation (18c)."""
+    """Return whether leave-one-out errors differ in size between signals: equation (18c)."""
     if not candidate.shrunk or task.spectrum.needs_passes or task.signals.has_missing:
         return False
     (n_signals, n_nodes), posterior = task.signals.shape, _conditioned(model, task)
@@ -207,11 +207,10 @@ def learn_candidates(
     learnt: dict[Candidate, Fit] | None = None,
     looks_elsewhere: bool = False,
 ) -> list[Fit]:
-    """Return fits of candidates to tasks.
+    """Fit candidates to tasks.
 
-    Candidates in `learnt` are not learnt again, and new fits are added to it: a tuned candidate has the fit of its
-    untuned one but for the amplitude of means. With `looks_elsewhere` a fit that is less likely than a rough one from
-    scratch goes on from that.
+    `learnt` is a cache of fits; new ones are added. A tuned candidate has the fit of its untuned one with another
+    amplitude of the means. With `looks_elsewhere` a fit restarts from a rough one from scratch if that is likelier.
     """
     learnt = {} if learnt is None else learnt
     known: Sequence[Fit | None] = starts or [None] * len(candidates)
@@ -233,9 +232,9 @@ def learn_candidates(
 
 
 def tuned(model: GraphGP, task: Task) -> GraphGP:
-    """The model with means of the amplitude that has the least squared error of signals left out: equation (18d).
+    """Model with means whose amplitude has the least leave-one-out squared error: equation (18d).
 
-    Left out one by one, equation (10), in the units that they came in.
+    Signals are left out one by one, equation (10), and errors are in the user's units.
     """
     models, signals = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES], task.signals
     squares = []

@@ -1,4 +1,4 @@
-"""The door to learning: one kernel, or several that share what they can."""
+"""Learning of one graph kernel, or of several with shared computations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitting: candidates learnt, weighed by what they predict of what was held out, drawn, and conditioned."""
+"""Fitting: choose, learn and weigh candidates, draw hyperparameters, and condition on the signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hy
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds
 from spectralgp.learning.hidden import HiddenEntries
-from spectralgp.learning.many import conditioning, of_all_signals, rows_to_learn_from, what_takes_long
+from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.search import (
     Choices,
@@ -38,44 +38,44 @@ from spectralgp.model.fields import GraphGP, Mixture, Posterior
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 
 Shown: TypeAlias = tuple[float, GraphGP, float, float]
-"""A weight, a model, the spread of its units, and what inputs carry over before it sees the signals."""
+"""Weight, model, spread of its units, and lagged coefficient of its transformation."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModels:
-    """Learnt models with their weights, and the posterior that predicts with all of them."""
+    """Learnt models, their weights, and the posterior of the ensemble."""
 
-    candidates: tuple[Candidate, ...]  # what was learnt; those of a plan that got no weight are left out
-    raw_fits: tuple[Fit, ...]  # one per candidate, of the signals as learning saw them
-    weights: Array  # one per candidate, in predictions; they add up to one
-    draws: tuple[Draws, ...]  # one per candidate: the models that stand for it in the posterior
+    candidates: tuple[Candidate, ...]  # with a weight, unless the user asked for them
+    raw_fits: tuple[Fit, ...]  # one per candidate, in the units of learning
+    weights: Array  # one per candidate, of predictions; they add up to one
+    draws: tuple[Draws, ...]  # one per candidate: its models in the posterior
     posterior: Posterior | Mixture  # conditioned on all signals
-    tried: tuple[ComparedModel, ...] = ()  # all models that were compared; none where there was one model only
-    order: TimeOrder | None = None  # of the rows, by which the models were compared; at random if not given
-    filling: Array | None = None  # weights in filling in what was not observed, where they are others
-    note: str = ""  # what was done about many signals, for people
-    conditioned_on: Indices | None = None  # signals given, where the posterior does not know of all
+    tried: tuple[ComparedModel, ...] = ()  # all compared models; empty for a single model
+    order: TimeOrder | None = None  # of the rows, if models were compared by forward chaining
+    filling: Array | None = None  # weights of imputed values, if they differ
+    note: str = ""  # for the summary: treatment of many signals
+    conditioned_on: Indices | None = None  # signals of the posterior; all unless given
 
     __getstate__ = without_caches
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
-        """Fits in the units that the signals came in."""
+        """Fits in the user's units."""
         pairs = zip(self.raw_fits, self.candidates, strict=True)
         return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
     @property
     def shown(self) -> tuple[Shown, ...]:
-        """Models with drawn hyperparameters, for bands about what was learnt: as `Shown` has them."""
+        """Models with drawn hyperparameters, for bands about learnt filters."""
         return tuple(one for part in self.shown_of_each for one in part)
 
     @cached_property
     def shown_of_each(self) -> tuple[tuple[Shown, ...], ...]:
-        """Those of each candidate; of one without a weight the fit alone."""
+        """Models with drawn hyperparameters per candidate; the fit alone for one without a weight."""
         parts: list[tuple[Shown, ...]] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
             candidate, task = self.candidates[number], self.candidates[number].learning
-            if weight > 0 and len(drawn.models) == 1:  # else those that predict are several
+            if weight > 0 and len(drawn.models) == 1:  # otherwise the posterior has draws
                 with few_threads(task.signals.shape[0]):
                     drawn = hyperparameter_draws(task, fit, SHOWN_DRAWS, np.random.default_rng([SHOWN_SEED, number]))
             pairs = zip((float(weight) * drawn.shares).tolist(), drawn.models, strict=True)
@@ -83,19 +83,19 @@ class FittedModels:
         return tuple(parts)
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
-        """The same models conditioned on other data, that of the given candidates."""
+        """Condition the models on other data, those of the given candidates."""
         draws, posterior = condition_all(candidates, self.weights, self.draws, self.filling)
         return replace(self, candidates=tuple(candidates), draws=draws, posterior=posterior)
 
     @property
     def log_likelihood(self) -> float:
-        """Log marginal likelihood of the mixture."""
+        """Log marginal likelihood of the ensemble."""
         parts = [np.log(w) + fit.log_likelihood for w, fit in zip(self.weights, self.fits, strict=True) if w > 0]
         return float(logsumexp(parts))
 
     @property
     def n_stand_ins(self) -> int:
-        """Draws of the hyperparameters that broke a constraint, so that the best values stand in for them."""
+        """Number of draws that violated a constraint and were replaced by the fit."""
         pairs = zip(self.draws, self.weights, strict=True)
         return sum(draws.n_stand_ins for draws, weight in pairs if weight > 0)
 
@@ -105,7 +105,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     shape, note, given = choices.setting.task.signals.shape, "", None
     rows = rows_to_learn_from(choices.setting.task, random_state)
     if rows is not None:
-        announce(what_takes_long(shape, len(choices.kernels), choices.is_choice))
+        announce(time_message(shape, len(choices.kernels), choices.is_choice))
         choices = choices.learning_from(rows)
     if choices.order is not None:
         mention("rows are in time order")
@@ -126,7 +126,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             draws, posterior = condition_all(candidates, weights, drawn, chosen.filling)
             if rows is not None and given is None:
                 posteriors = [one for _, one in posterior.parts]
-                fits = [of_all_signals(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
+                fits = [with_full_evidence(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
         choices.release()
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
@@ -156,18 +156,18 @@ def _asked_for(choices: Choices, solver: Solver, random_state: np.random.Generat
 
 
 def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> list[Fit]:
-    """Fits of the candidates to all signals that they are learnt from."""
+    """Fit the candidates to all their training signals."""
     candidates, starts, is_stacked = chosen.candidates, chosen.starts, bool(chosen.compared)
-    parts = {one.task: one.learning for one in candidates}  # candidates that share a task share its part too
+    parts = {one.task: one.learning for one in candidates}  # candidates with one task share its part
     tasks = [parts[one.task] for one in candidates]
     is_small = candidates[0].task.signals.shape[0] <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
     if choices.is_choice and not tasks[0].is_complete:
-        solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
+        solver = solver.coarse()  # more draws of missing values would not change predictions
     with quietly() if is_stacked else nullcontext():
         if chosen.is_learnt:
             fits = [with_evidence(task, fit) for task, fit in zip(tasks, starts, strict=True) if fit is not None]
         else:
-            # what was learnt from the first fold may lead to a lower maximum
+            # a start from the first fold may lead to a lower maximum
             looks_elsewhere = choices.is_choice and is_small and tasks[0].is_complete
             fits = learn_candidates(candidates, tasks, solver, starts, None, looks_elsewhere)
     if is_stacked:
@@ -178,7 +178,7 @@ def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> lis
 def _drawn(
     candidates: Sequence[Candidate], fits: Sequence[Fit], choices: Choices, random_state: np.random.Generator
 ) -> list[Draws]:
-    """Models that stand for each candidate: its fit, or draws of the hyperparameters."""
+    """Models of each candidate in the posterior: its fit, or draws of the hyperparameters."""
     drawn = []
     for candidate, fit, stream in zip(candidates, fits, random_state.spawn(len(fits)), strict=True):
         task = candidate.learning
@@ -194,7 +194,7 @@ def _drawn(
 def condition_all(
     candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws], filling: Array | None = None
 ) -> tuple[tuple[Draws, ...], Posterior | Mixture]:
-    """Models that stand for candidates, with all that conditioning on their signals taught, and the posterior."""
+    """Condition candidates on their signals: models with what conditioning learns, and the posterior of all."""
     shares, posteriors, complete = list[Array](), list[Posterior](), list[Draws]()
     both = np.stack([weights, weights if filling is None else filling], axis=1)
     with few_threads(candidates[0].task.signals.shape[0]):
@@ -209,6 +209,6 @@ def condition_all(
     if len(posteriors) == 1:
         return tuple(complete), posteriors[0]
     predicting, completing = np.array(shares).T
-    is_averaged = np.count_nonzero(weights) == 1 and filling is None  # of one model, averaged over its hyperparameters
+    is_averaged = np.count_nonzero(weights) == 1 and filling is None  # over the hyperparameters of one model
     completing = None if filling is None else completing
     return tuple(complete), Mixture(predicting, tuple(posteriors), completing, is_averaged)

@@ -1,4 +1,4 @@
-"""Signals held out in turn, and what candidates that were learnt without them predict of them."""
+"""Cross-validation: folds of the signals, and the held-out scores of candidates."""
 
 from __future__ import annotations
 
@@ -27,33 +27,32 @@ from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
 from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.signals import Signals
 
-MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
-MOST_COMPARED = 400  # signals that candidates are compared on
-HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates
-HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # and where signals have this many nodes, so that each says much
-MOST_VALUES = 3_000  # held out that are looked at one by one
-LEVELS = (np.arange(19) + 0.5) / 19  # of equally likely points that stand for the law of a value
+MOST_MEMBERS = 2  # of the default with more than `MOST_COMPARED` signals, each of which takes long to learn
+MOST_COMPARED = 400  # signals for the comparison of candidates
+HELD_OUT = 60  # signals, in whole folds, for the comparison of candidates
+HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # fewer with as many nodes or more
+MOST_VALUES = 3_000  # held-out values that are scored one by one
+LEVELS = (np.arange(19) + 0.5) / 19  # of the quantiles of a predictive distribution
 
 Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 
 @dataclass(frozen=True)
 class Stacking(FrozenParameters):
-    """Kernels to stack, and how their models are weighed and averaged: what `graph_kernel` takes where that matters.
+    """Kernels to stack, with settings of folds, draws and threads: an argument for `graph_kernel`.
 
     Parameters
     ----------
     kernels : graph kernel or list of them, optional
-        What to stack, kept as a tuple. If not given, the library chooses, as it does without a `graph_kernel`.
+        Kernels, kept as a tuple. If not given, the default chooses, as without a `graph_kernel`.
     n_folds : int, default=5
-        Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on at most
-        400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more; in two steps forward
-        where rows are in time order.
+        Folds for the weights of stacked models. The default compares models on at most 400 signals, in as few folds as
+        hold out 60 of them, or 30 with 500 nodes and more; by forward chaining in two steps if rows are in time order.
     n_draws : int, optional
-        Draws of the hyperparameters from Laplace's approximation to their posterior that predictions are averaged
-        over; 0 uses the best values alone. If not given, 16 for stacked models on an exact spectrum without shrinkage.
+        Draws of the hyperparameters from Laplace's approximation to their posterior, over which predictions are
+        averaged; 0 uses the best values alone. Default: 16 for stacked models on an exact spectrum without shrinkage.
     n_jobs : int, optional
-        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given.
+        Threads that learn folds in parallel on an exact spectrum, as in joblib. Default: one.
 
     Examples
     --------
@@ -87,31 +86,31 @@ class Stacking(FrozenParameters):
 
     @property
     def label(self) -> str:
-        """That of its kernel; several are stacked."""
+        """Label of its kernel, or "stacked" for several."""
         kernels: Any = self.kernels or (Polynomial("auto"),)
         return kernels[0].label if len(kernels) == 1 else "stacked"
 
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """What models predicted of signals that they had not seen."""
+    """Held-out scores of candidates."""
 
-    log_densities: Array  # of each signal, shape (n_held_out, n_candidates)
-    value_log_densities: Array | None  # of values at some nodes, one by one (n_held_out, n_some, n_candidates), or None
-    n_nodes: int  # of all nodes
-    fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
-    worth: Array | None = None  # of entries hidden one by one: what each counts, beside equal weights that count one
-    errors: Array | None = None  # of the means of the values, in the units of what the model sees
-    of_signals: FoldScores | None = None  # beside those of entries: of signals hidden whole, in the same form
+    log_densities: Array  # of each signal or hidden entry, shape (n_held_out, n_candidates)
+    value_log_densities: Array | None  # of single values at some nodes, shape (n_held_out, n_some, n_candidates)
+    n_nodes: int
+    fits: tuple[Fit, ...]  # of the first fold: starts for other fits
+    worth: Array | None = None  # of hidden entries: the number of independent ones that each counts as
+    errors: Array | None = None  # of the predicted means of single values, in the task's units
+    of_signals: FoldScores | None = None  # of whole hidden signals, if entries are hidden too
 
     @property
     def value_weight(self) -> float:
-        """How many nodes each of those that were looked at stands for."""
+        """Number of nodes per node whose single values are scored."""
         return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
 
     @property
     def observations(self) -> tuple[Array, Array]:
-        """Log densities of signals and of their values, one row each, and how much each row counts."""
+        """Log densities of signals and of single values, one row each, and the weights of the rows."""
         rows = self.log_densities
         counts = np.ones(len(rows)) if self.worth is None else self.worth
         if self.value_log_densities is not None:
@@ -121,20 +120,20 @@ class FoldScores:
 
     @property
     def scores(self) -> Array:
-        """Sum of the log densities, one number per candidate."""
+        """Weighted sum of the log densities per candidate."""
         rows, counts = self.observations
         scores: Array = counts @ rows
         return scores if self.of_signals is None else scores + self.of_signals.scores
 
-    def of(self, chosen: Indices) -> FoldScores:
-        """Those of some of the candidates."""
+    def subset(self, chosen: Indices) -> FoldScores:
+        """Scores of some of the candidates."""
         values = None if self.value_log_densities is None else self.value_log_densities[..., chosen]
         fits = tuple(self.fits[one] for one in chosen)
         errors = None if self.errors is None else self.errors[..., chosen]
         return FoldScores(self.log_densities[:, chosen], values, self.n_nodes, fits, self.worth, errors)
 
-    def beside(self, other: FoldScores) -> FoldScores:
-        """These candidates, and then others."""
+    def joined_with(self, other: FoldScores) -> FoldScores:
+        """Scores of these candidates, followed by others."""
 
         def both(own: Array | None, others: Array | None) -> Array | None:
             return None if own is None or others is None else np.concatenate([own, others], axis=-1)
@@ -143,18 +142,16 @@ class FoldScores:
         values, errors = both(self.value_log_densities, other.value_log_densities), both(self.errors, other.errors)
         signals = None
         if self.of_signals is not None and other.of_signals is not None:
-            signals = self.of_signals.beside(other.of_signals)
+            signals = self.of_signals.joined_with(other.of_signals)
         return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth, errors, signals)
 
 
 class Folds:
-    """Parts of the signals to be held out in turn, the same for every candidate.
+    """Validation by random folds of the signals or, in time order, by forward chaining; equal for all candidates.
 
-    They are drawn at random or, of signals in the order of time, follow those that are learnt from.
-
-    Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
-    signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
-    local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
+    Each fold after the first starts from the first fold's fit of the same kernel. No fold starts from a fit to all
+    signals, which would leak held-out values and favour kernels that overfit. Without a prior there are so many local
+    maxima that another fold's fit leaks them too, and every fold starts from scratch.
     """
 
     has_final_fits = False
@@ -175,12 +172,12 @@ class Folds:
         order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else most]
         self.chosen, self.n_draws, self.n_jobs = np.sort(order), stacking.n_draws or 0, stacking.n_jobs
         self.held_out = np.array_split(order, n_folds)
-        if sparing:  # no more than it takes to judge
+        if sparing:  # no more folds than needed
             seen = np.cumsum([part.size for part in self.held_out])
             enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
             self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
         self.kept = [np.setdiff1d(self.chosen, part) for part in self.held_out]
-        if in_time:  # the third quarter from the first half, and the last from all before it
+        if in_time:  # the third quarter given the first half, and the last given all before it
             self.chosen = np.arange(n_signals)[-MOST_COMPARED if sparing else None :]
             *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
             self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
@@ -189,13 +186,13 @@ class Folds:
         self._learnt: list[dict[Candidate, Fit]] = [{} for _ in self.held_out]
 
     def part_for_tuning(self, candidate: Candidate) -> Task | None:
-        """Signals that a scored candidate was learnt from in the first fold; None where means are not tuned."""
+        """Training signals of a scored candidate in the first fold; None if means are not tuned."""
         return self._parts[candidate.task, 0] if self.tunes_means else None
 
     def score(
         self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
     ) -> FoldScores:
-        """What candidates predict of each signal, learnt without the fold it is in; the first from given fits."""
+        """Learn candidates without each fold, the first from given fits, and score its signals."""
         first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
         n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
         nodes = None if needs_passes else self._nodes(n_nodes)
@@ -204,7 +201,7 @@ class Folds:
         step_done(f"fold 1 of {n_folds}")
         fits = found[0][0]
         warm_starts = [None] * len(fits) if first.prior is None else fits
-        # passes over a large graph are shared by the folds, which therefore wait for each other
+        # folds share passes over a large graph, and so wait for each other
         workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         heard = ReportedFunction(one_fold)
         for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
@@ -216,12 +213,12 @@ class Folds:
         return FoldScores(logs, values, n_nodes, tuple(fits), errors=errors)
 
     def _nodes(self, n_nodes: int) -> Indices:
-        """Nodes whose values are looked at one by one."""
+        """Nodes whose single values are scored."""
         n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
         return np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
 
     def values(self, candidate: Candidate) -> tuple[Array, Array]:
-        """Complete values that were held out, (n_values,), and points of what was predicted, (n_values, n_points)."""
+        """Held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
         task, found = candidate.task, []
         nodes = self._nodes(task.signals.shape[1])
         for number, held_out in enumerate(self.held_out):
@@ -246,10 +243,10 @@ class Folds:
         number: int,
         warm_starts: Sequence[Fit | None],
     ) -> tuple[list[Fit], Array, Array, Array]:
-        """Fits without one of the folds, log densities of its signals and of their values, and errors of these."""
+        """Fits without a fold; log densities of its signals and of single values; errors of the latter."""
         kept, held_out = self.kept[number], self.held_out[number]
         parts = []
-        for task in (candidate.task for candidate in candidates):  # tasks are cut once, and signals that they share
+        for task in (candidate.task for candidate in candidates):  # shared tasks and signals are split once
             if (task.signals, number) not in self._cut:
                 self._cut[task.signals, number] = task.signals.fold(kept, held_out)
             if (task, number) not in self._parts:
@@ -277,7 +274,7 @@ class Folds:
 def _predicted(
     candidate: Candidate, model: GraphGP, part: Task, others: Signals, cut: Cut, nodes: Indices | None
 ) -> tuple[Array, Array, Array]:
-    """Log densities of signals held out, as the model sees them, of their values at some nodes, and errors of these."""
+    """Log densities of held-out signals and of their values at some nodes, and errors of these, in the task's units."""
     inputs = candidate.task.inputs
     new, features = held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
@@ -297,7 +294,7 @@ def _predicted(
 
 
 def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: Indices) -> Array:
-    """Equally likely points of complete values held out, as the model sees them, (n_points, n_signals, n_nodes)."""
+    """Quantiles of held-out values in the task's units, shape (n_points, n_signals, n_nodes)."""
     inputs, freedom = candidate.task.inputs, np.inf
     plain = posterior_of(model, part.inputs, part.signals, part.carried)
     prediction = plain.given(held_out_inputs(model.input_kernel, inputs, *cut), inputs[cut[1]])

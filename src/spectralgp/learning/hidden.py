@@ -1,4 +1,4 @@
-"""Entries hidden where holes might as well have been, and what candidates say of them that do not know their values."""
+"""Validation with missing values: entries are hidden in the pattern of those missing, and predicted by candidates."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, Transformation
 from spectralgp.model.signals import Signals
 
-MOST_HIDDEN, LEAST_HIDDEN = 0.15, 0.05  # share of what was observed
-ENOUGH_HIDDEN = 2_000  # entries, however many were observed
-MOST_MOVES = 20  # of holes that are few
-MOST_NODES, FEWEST_NODES = 0.2, 3  # that are hidden whole: share of those seen; at least, if that allows
-ENTRIES_PER_SIGNAL = 5.0  # hidden entries that are worth one independent one: neighbours err together
-WHOLE_WORTH = 2.0  # independent entries that a hidden node or signal is worth
-MOST_FILLING = 3  # members of a choice, each of which completes the signals
-SIGNAL_SHARE, FEWEST_SIGNALS = 0.2, 5  # of the signals, hidden whole as in one of five folds; at least, for that
+MOST_HIDDEN, LEAST_HIDDEN = 0.15, 0.05  # share of the observed entries
+ENOUGH_HIDDEN = 2_000  # entries: least number on large data
+MOST_MOVES = 20  # of a pattern with few missing values
+MOST_NODES, FEWEST_NODES = 0.2, 3  # whole hidden nodes: share of the observed ones; least number within that share
+ENTRIES_PER_SIGNAL = 5.0  # hidden entries per independent one: errors at neighbours are correlated
+WHOLE_WORTH = 2.0  # independent entries per hidden node or signal
+MOST_FILLING = 3  # members, each of which imputes the signals
+SIGNAL_SHARE, FEWEST_SIGNALS = 0.2, 5  # whole hidden signals, as in one of five folds; fewest signals for that
 
 
 class HiddenEntries:
-    """Entries to be hidden from every candidate alike: the question that filling in holes asks.
+    """Validation by hidden entries, which all candidates impute, and by whole hidden signals, which they predict.
 
-    A candidate is learnt once, from all that was observed; there is no fold. Then entries are hidden, the centre,
-    scales and shrinkage are learnt without them, hyperparameters are kept, and the density of what was hidden counts.
-    Some signals are hidden whole beside them: what predictions at new inputs are asked for.
-    Each candidate is learnt from signals that were completed first under the best one so far.
+    There are no folds: a candidate is learnt once, from all observed values, imputed first under the best candidate so
+    far. Then the centre, scales and shrinkage are learnt without the hidden entries, with the hyperparameters kept, and
+    the score is the density of the hidden values.
     """
 
     def __init__(self, signals: Signals, random_state: np.random.Generator) -> None:
@@ -50,7 +49,7 @@ class HiddenEntries:
             rows[of_signals.choice(rows.size, round(SIGNAL_SHARE * rows.size), replace=False)] = True
         self.in_signals = observed & rows[:, None]
         self.hidden = np.zeros(observed.shape, dtype=bool)
-        self.hidden[~rows], self.worth = hidden_like_holes(observed[~rows], of_holes)
+        self.hidden[~rows], self.worth = hidden_like_missing(observed[~rows], of_holes)
         per_signal = np.broadcast_to(WHOLE_WORTH / observed.sum(axis=1, keepdims=True), observed.shape)
         self.signals_worth = per_signal[self.in_signals]
         self._parts: dict[Task, tuple[Task, Task]] = {}
@@ -60,7 +59,7 @@ class HiddenEntries:
     def score(
         self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
     ) -> FoldScores:
-        """What candidates say of each hidden entry and signal, and their fits to all that was observed."""
+        """Learn candidates from all observed values, and score hidden entries and signals."""
         solver, fits, logs, of_signals = (solver or Sqp()).coarse(), list[Fit](), list[Array](), list[Array]()
         for candidate, start in zip_longest(candidates, starts):
             whole, without = self._tasks(candidate.task)
@@ -82,14 +81,14 @@ class HiddenEntries:
         return FoldScores(logs_of_each, None, self.n_nodes, tuple(fits), self.worth, of_signals=further)
 
     def values(self, candidate: Candidate) -> tuple[Array, Array]:
-        """Nothing: no candidate that is scored here needs its values compared with those of another."""
+        """Raise: candidates are compared by densities alone."""
         raise NotImplementedError(f"{candidate.name} must be compared by its densities where values are missing.")
 
     def part_for_tuning(self, candidate: Candidate) -> None:
-        """None: means are not tuned where values are missing."""
+        """None: means are not tuned with missing values."""
 
     def _tasks(self, task: Task) -> tuple[Task, Task]:
-        """The task, or the part of it that candidates are compared on, and the same without hidden entries."""
+        """Task of the compared signals, with and without the hidden entries."""
         if task not in self._parts:
             if task.signals not in self._cut:
                 signals, nothing = task.signals, np.zeros(self.hidden.shape, dtype=bool)
@@ -103,8 +102,8 @@ class HiddenEntries:
         return self._parts[task]
 
     def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:
-        """Normal log densities of hidden entries, in the units that they came in; nothing to rely on elsewhere."""
-        # hyperparameters are kept in those units too, and the signals' own units were found anew
+        """Normal log densities of hidden entries in the user's units; meaningless elsewhere."""
+        # hyperparameters are kept in the user's units, and the signals without hidden entries have other units
         model = fit.model.scaled_by(whole.signals.units.spread / without.signals.units.spread)
         posterior = candidate.condition(model, without, learns_tails=False, is_fast=True)
         field = posterior.completion()
@@ -115,22 +114,22 @@ class HiddenEntries:
         return np.asarray(logs)
 
 
-def hidden_like_holes(observed: Mask, random_state: np.random.Generator) -> tuple[Mask, Array]:
-    """Entries to hide among those observed, at least one where that is possible, and what each is worth.
+def hidden_like_missing(observed: Mask, random_state: np.random.Generator) -> tuple[Mask, Array]:
+    """Observed entries to hide, at least one if possible, and the number of independent entries that each counts as.
 
-    Holes are moved to other nodes and times, again and again where they are few; where they are many, some of them
-    are, in whole runs of signals. Where nodes were never observed, whole nodes are hidden. No node or signal of which
-    something was observed is left without anything, but for those nodes.
+    The pattern of missing values is moved to other nodes and times: several times if few are missing, and only some of
+    its runs of signals if many are. If nodes were never observed, whole nodes are hidden. All other nodes, and all
+    signals, keep an observed value.
     """
     is_unseen = ~observed.any(axis=0)
-    holes = ~observed & ~is_unseen
+    missing = ~observed & ~is_unseen
     hidden, whole = np.zeros(observed.shape, dtype=bool), np.zeros(observed.shape[1], dtype=bool)
     if is_unseen.any():
         seen = np.flatnonzero(~is_unseen)
         n_nodes = max(1, min(round(MOST_NODES * seen.size), max(FEWEST_NODES, int(is_unseen.sum()))))
         whole[random_state.choice(seen, min(n_nodes, seen.size - 1), replace=False)] = True
-    if holes.any() or not whole.any():
-        hidden = _moved(holes, observed & ~whole, random_state)
+    if missing.any() or not whole.any():
+        hidden = _moved(missing, observed & ~whole, random_state)
     hidden |= observed & whole
     hidden[~(observed & ~hidden).any(axis=1)] = False
     counts = np.maximum(hidden.sum(axis=0), 1)
@@ -138,13 +137,13 @@ def hidden_like_holes(observed: Mask, random_state: np.random.Generator) -> tupl
     return hidden, np.broadcast_to(worth, hidden.shape)[hidden]
 
 
-def _moved(holes: Mask, observed: Mask, random_state: np.random.Generator) -> Mask:
-    """Holes moved among what was observed, of which no node is left without anything."""
-    n_signals, n_nodes = holes.shape
-    n_observed, hidden = int(np.count_nonzero(observed)), np.zeros(holes.shape, dtype=bool)
+def _moved(missing: Mask, observed: Mask, random_state: np.random.Generator) -> Mask:
+    """Move the pattern of missing values onto observed ones; every node keeps an observed value."""
+    n_signals, n_nodes = missing.shape
+    n_observed, hidden = int(np.count_nonzero(observed)), np.zeros(missing.shape, dtype=bool)
     wanted = min(LEAST_HIDDEN * n_observed, ENOUGH_HIDDEN)
-    for _ in range(MOST_MOVES if holes.any() else 0):
-        moved = np.roll(holes[:, random_state.permutation(n_nodes)], int(random_state.integers(n_signals)), axis=0)
+    for _ in range(MOST_MOVES if missing.any() else 0):
+        moved = np.roll(missing[:, random_state.permutation(n_nodes)], int(random_state.integers(n_signals)), axis=0)
         hidden |= moved & observed
         if np.count_nonzero(hidden) >= wanted:
             break
@@ -159,7 +158,7 @@ def _moved(holes: Mask, observed: Mask, random_state: np.random.Generator) -> Ma
 
 
 def _thinned(hidden: Mask, share: float, random_state: np.random.Generator) -> Mask:
-    """About a share of what is hidden, in whole runs of signals at a node."""
+    """Keep about a share of the hidden entries, in whole runs of signals at a node."""
     starts = hidden & ~np.vstack([np.zeros((1, hidden.shape[1]), dtype=bool), hidden[:-1]])
     numbers = np.cumsum(starts.T.ravel()).reshape(hidden.shape[::-1]).T
     kept = np.append(False, random_state.random(int(np.count_nonzero(starts))) < share)

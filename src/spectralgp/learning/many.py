@@ -1,4 +1,4 @@
-"""Many signals: which of them are learnt from, how all are conditioned on, and how long that will take."""
+"""Many signals: learning from some, conditioning on all by a low rank, and an estimate of the time."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from spectralgp.model.fields import GraphGP, Posterior, greedy_points, posterior
 from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.spectra import modes_of
 
-MOST_LEARNT_WHOLE = 1_500  # signals that hyperparameters are learnt from, all of them
-LEARNT_FROM = 1_000  # signals that they are learnt from where there are more
+MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
+LEARNT_FROM = 1_000  # signals in a random subset of more
 MOST_EXACT = 6_000  # signals that are conditioned on exactly
-RANK = 500  # signals whose inputs stand for those of all, where there are more
-HELD_OUT = 200  # signals by which that is compared with those that were learnt from alone
+RANK = 500  # inducing inputs for more signals
+HELD_OUT = 200  # signals for the comparison of low rank and subset
 
-# How long a fit takes, in eigendecompositions of matrices of so many rows; a sample of one says what that takes here
+# Cost of a fit in eigendecompositions of a matrix, whose time is measured on a sample
 SAMPLE_ROWS = 512
-COMPARED_ROWS, COMPARED_STEPS = 320, 250  # evaluations on folds, of all models that the default compares
-LEARNING_STEPS = 20  # evaluations on all signals that are learnt from, per model
+COMPARED_ROWS, COMPARED_STEPS = 320, 250  # rows and evaluations on folds, of all models of the default
+LEARNING_STEPS = 20  # evaluations on the training signals, per model
 EVALUATION = 2.0  # of the likelihood, with its gradient and curvature
-PASS = 0.4  # products of a matrix of signals by signals with the signals, over the cube that they stand for
+PASS = 0.4  # product of a matrix of signals by signals with the signals
 CONDITIONING_PASSES = 10
-NODE_MATRICES = 4  # eigendecompositions of nodes by nodes, or what costs as much, per model
+NODE_MATRICES = 4  # eigendecompositions of nodes by nodes per model
 
 
 def has_many_signals(task: Task) -> bool:
-    """Whether hyperparameters are learnt from some of the signals: never on a large graph, nor filtered in time."""
+    """Whether hyperparameters are learnt from a subset of the signals: never on large graphs, nor filtered in time."""
     is_quick = task.observed_by is not None or task.spectrum.needs_passes
     return task.signals.shape[0] > MOST_LEARNT_WHOLE and not (is_quick or task.is_in_time)
 
 
 def rows_to_learn_from(task: Task, random_state: np.random.Generator) -> Indices | None:
-    """Signals drawn at random to learn from; None where all of them are few enough."""
+    """Random subset of the signals to learn from; None if all are few enough."""
     if not has_many_signals(task):
         return None
     return np.sort(random_state.spawn(1)[0].permutation(task.signals.shape[0])[:LEARNT_FROM])
 
 
 def expected_seconds(shape: tuple[int, int], n_models: int, is_choice: bool) -> float:
-    """How long it takes, roughly, to learn models from some of many signals and to condition them on all."""
+    """Rough time of learning models from a subset of the signals and conditioning them on all."""
     n_signals, n_nodes = shape
     sample = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, SAMPLE_ROWS))
     start = time.perf_counter()
@@ -66,8 +66,8 @@ def expected_seconds(shape: tuple[int, int], n_models: int, is_choice: bool) -> 
     return unit * (compared + n_models * (LEARNING_STEPS * evaluation(LEARNT_FROM) + conditioned))
 
 
-def what_takes_long(shape: tuple[int, int], n_models: int, is_choice: bool) -> str:
-    """What is done with many signals, and for how long, in words."""
+def time_message(shape: tuple[int, int], n_models: int, is_choice: bool) -> str:
+    """Message on the treatment of many signals and its time."""
     minutes = expected_seconds(shape, MOST_MEMBERS if is_choice else n_models, is_choice) / 60
     long = "less than a minute" if minutes < 1 else f"about {minutes:.0f} minute{'s' if minutes >= 1.5 else ''}"
     all_of_them = "all" if shape[0] <= MOST_EXACT else f"all by {RANK} of them, unless those {LEARNT_FROM:,} do better"
@@ -75,7 +75,7 @@ def what_takes_long(shape: tuple[int, int], n_models: int, is_choice: bool) -> s
 
 
 Conditioning = tuple[Sequence[Candidate], Sequence[Draws], str, Indices | None]
-"""Candidates with the signals they are conditioned on, models, a note for people; rows, where they are not all."""
+"""Candidates with the signals to condition on, their models, a note for the summary; rows, if not all."""
 
 
 def conditioning(
@@ -85,16 +85,16 @@ def conditioning(
     rows: Indices,
     random_state: np.random.Generator,
 ) -> Conditioning:
-    """Condition on all signals exactly; where they are very many on all by a low rank, or on those learnt from alone.
+    """Choose how to condition: on all signals exactly or, if they are very many, by a low rank or on `rows` alone.
 
-    Which of the two is decided by the log densities of some others, under the model of the largest weight. Signals
-    with holes have the low rank, which fills in all of them. `rows` were learnt from.
+    Held-out log densities under the model of the largest weight decide. Missing values take the low rank, which imputes
+    all signals. Hyperparameters were learnt from `rows`.
     """
     task = candidates[0].task
     n_signals, note = task.signals.shape[0], f"Hyperparameters are learnt from {rows.size} signals drawn at random"
     if n_signals <= MOST_EXACT:
         return candidates, drawn, f"{note}; all are conditioned on.", None
-    mention("points that stand for all inputs")
+    mention("inducing inputs")
     held_out = random_state.spawn(1)[0].permutation(np.setdiff1d(np.arange(n_signals), rows))[:HELD_OUT]
     kept = np.setdiff1d(np.arange(n_signals), held_out)
     low = [_by_points(*pair, kept) for pair in zip(candidates, drawn, strict=True)]
@@ -109,22 +109,22 @@ def conditioning(
     compared = f"{held_out.size} others have log densities of {by_all:.5g} by all and {by_some:.5g} by those alone"
     if by_all > by_some:
         return candidates, low, f"{by_rank}: {compared}.", None
-    parts = {one.task: one.learning for one in candidates}  # candidates that share a task share its part too
+    parts = {one.task: one.learning for one in candidates}  # candidates with one task share its part
     alone = [replace(one, task=parts[one.task], learnt_from=None) for one in candidates]
     return alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows
 
 
 def _by_points(candidate: Candidate, drawn: Draws, kept: Indices) -> Draws:
-    """Models of a candidate by the covariances of all inputs with a few of those kept."""
+    """Models of a candidate with inducing inputs among those kept."""
     kernel, inputs = drawn.models[0].input_kernel, candidate.task.inputs
     points = np.empty(0, dtype=np.intp)
-    if not kernel.is_identity:  # which is exact without any
+    if not kernel.is_identity:  # exact without any
         points = kept[greedy_points(kernel, kernel.form.subset(inputs, kept), RANK)]
     return replace(drawn, models=tuple(replace(model, points=points) for model in drawn.models))
 
 
 def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out: Indices) -> float:
-    """Mean log density of signals held out, given those kept."""
+    """Mean log density of held-out signals given those kept."""
     task = candidate.task
     if model.points is not None:
         model = replace(model, points=np.searchsorted(kept, model.points))
@@ -134,13 +134,13 @@ def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out
     return float(np.mean(posterior.log_densities_of(prediction, task.signals.some(held_out))))
 
 
-def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
-    """A fit to some of the signals, with the evidence of all of them under its model where they are complete."""
+def with_full_evidence(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
+    """Fit to a subset of the signals with the evidence of all of them, if they are complete."""
     part, task, model = candidate.learning, candidate.task, replace(fit.model, points=drawn.models[0].points)
     detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
-    # what is said of the part alone is in its units, which have another volume
+    # densities of the subset are in its own units
     fit = fit.shifted(task.signals.log_volume - part.signals.log_volume)
-    if task.signals.has_missing:  # of all of which the evidence would take longer than all else
+    if task.signals.has_missing:  # the evidence of all would dominate the cost
         return replace(fit, detail=f"{detail}, of which the likelihood is")
     known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
     plain = replace(model, shrinkage=None)

@@ -1,4 +1,4 @@
-"""The search for a default: variants that are compared on held-out values, and the weights of the useful ones."""
+"""Search for the default: variants compared on held-out values, and weights of the best."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from spectralgp.model.spectra import release_passes
 
 DEGREE, HIGHER_DEGREE = 2, 4
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
-STACKED_DRAWS = 16  # of the hyperparameters of each stacked model, where nothing is shrunk
-SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
+STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
+SMALLEST_SHARE = 0.01  # least weight of a member of the default
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Kernels that were asked for, or the models that the library chooses from."""
+    """Given kernels, or the settings from which the default chooses."""
 
     setting: Setting
     kernels: Sequence[GraphKernel]  # to learn, unless the choice is open; several are stacked
     stacking: Stacking
-    is_open: bool = False  # whether the library is to choose
-    order: TimeOrder | None = None  # of the rows, by which models are compared; at random if not given
-    # on which the best model is tried too: logarithms or, where rows have an order, unrelated changes and changes
+    is_open: bool = False  # whether the user left the choice open
+    order: TimeOrder | None = None  # of the rows, if any: models are compared by forward chaining
+    # for the best model too: logarithms or, for rows in time order, changes without and with inputs
     further: tuple[Setting, ...] = ()
 
     @property
     def is_choice(self) -> bool:
-        """Whether the library chooses by held-out scores: if signals vary and there is more than one variant."""
+        """Whether held-out scores choose: signals vary and there is more than one variant."""
         setting = self.setting
         return (
             self.is_open and setting.has_folds and (setting.has_edges or len(setting.signals) > 1 or bool(self.further))
@@ -59,29 +59,29 @@ class Choices:
 
     @property
     def n_draws(self) -> int:
-        """Draws of the hyperparameters of each model."""
+        """Number of draws of the hyperparameters per model."""
         if self.stacking.n_draws is not None:
             return self.stacking.n_draws
-        # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
+        # each draw costs a pass over a large graph at prediction; shrunk models have the tails of a t already
         is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
         return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
 
     def learning_from(self, rows: Indices) -> Choices:
-        """The choices with hyperparameters that are learnt from some of the signals."""
+        """Choices whose hyperparameters are learnt from some of the signals."""
         setting, *further = (replace(one, learnt_from=rows) for one in (self.setting, *self.further))
         return replace(self, setting=setting, further=tuple(further))
 
     def release(self) -> None:
-        """Forget the states of recurrences on a large graph."""
+        """Free the states of recurrences on a large graph."""
         for one in (self.setting, *self.further):
             for signals in one.signals.values():
                 signals.release()
         release_passes(self.setting.task.graph)
 
     def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
-        """The models to learn where nothing is chosen, and a rough fit of the first if there is one."""
+        """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""
         setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
-        if self.is_open:  # one kernel of few parameters; nothing is known of the scales of nodes
+        if self.is_open:  # one kernel with few parameters; one signal cannot tell scales of nodes
             return [Variant(setting, Diffusion() if setting.has_edges else Identity(), last)], None
         if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
             raise ValueError(
@@ -95,43 +95,43 @@ class Choices:
 
 
 def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
-    """The way of scaling nodes under which a variant makes the signals likelier, and a rough fit with it."""
+    """Scale of the nodes under which the signals are likelier, and a rough fit with it."""
     found: list[tuple[float, Scale, Fit]] = []
     for scale in variant.setting.signals:
         candidate = replace(variant, scale=scale).candidate
         task = candidate.learning
         with quietly():
             (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
-        cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
+        cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat per node
         found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
     return max(found, key=itemgetter(0))[1:]
 
 
 class Validation(Protocol):
-    """Held-out values, the same for every candidate."""
+    """Held-out values for the comparison of candidates."""
 
-    most_members: int | None  # of a choice, that get a weight
-    has_final_fits: bool  # whether candidates are learnt from all signals, and nothing is left to learn
+    most_members: int | None  # of the ensemble; None without a limit
+    has_final_fits: bool  # whether candidates are learnt from all signals
 
     def score(
         self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
     ) -> FoldScores:
-        """Densities of the held-out values, by candidates learnt from given fits, or from scratch."""
+        """Learn candidates, from given fits or from scratch, and score the held-out values."""
 
     def values(self, candidate: Candidate) -> tuple[Array, Array]:
-        """Complete held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
+        """Held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
 
     def part_for_tuning(self, candidate: Candidate) -> Task | None:
-        """The signals of a fold that say whether means are worth tuning; None where they are not tuned."""
+        """Training signals of a fold, for the decision on tuned means; None if means are not tuned."""
 
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model that was compared with others on held-out signals."""
+    """Held-out score and weight of a compared model."""
 
-    name: str  # for people, with its Laplacian
+    name: str  # with its Laplacian
     score: Number  # mean log density of a held-out signal, in nats
-    weight: NotNegative  # in the mixture; zero where it was left out
+    weight: NotNegative  # in the ensemble; zero if left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,21 +141,21 @@ class WeightedCandidates:
     candidates: Sequence[Candidate]
     weights: Array  # in predictions
     starts: Sequence[Fit | None]  # of learning, one per candidate
-    compared: tuple[ComparedModel, ...] = ()  # all models that were compared; none where there was one model only
-    filling: Array | None = None  # weights of imputed values, where they are others
+    compared: tuple[ComparedModel, ...] = ()  # all compared models; empty for a single model
+    filling: Array | None = None  # weights of imputed values, if they differ
     is_learnt: bool = False  # whether the starts are fits to all signals
 
 
 class Comparison:
-    """Variants with their held-out scores, in the order in which they were tried."""
+    """Variants with their held-out scores, in the order of comparison."""
 
     def __init__(self, validation: Validation, solver: Solver) -> None:
         self.validation, self.solver = validation, solver
         self.variants, self.candidates = list[Variant](), list[Candidate]()
-        self.stages: list[FoldScores] = []  # of the variants, as they were scored together
+        self.stages: list[FoldScores] = []  # one per call of score
 
     def score(self, variants: Sequence[Variant]) -> Array:
-        """Compare further variants, and return their scores."""
+        """Score further variants."""
         if not variants:
             return np.empty(0)
         own, starts = [self._candidate(one) for one in variants], [self._start(one) for one in variants]
@@ -167,12 +167,12 @@ class Comparison:
 
     @property
     def held_out(self) -> FoldScores:
-        """Predictions of held-out values by all candidates."""
-        return reduce(FoldScores.beside, self.stages)
+        """Held-out scores of all candidates."""
+        return reduce(FoldScores.joined_with, self.stages)
 
     @property
     def best(self) -> Variant:
-        """The variant of the highest score."""
+        """Variant with the highest score."""
         return self.variants[int(np.argmax(self.held_out.scores))]
 
     def _candidate(self, variant: Variant) -> Candidate:
@@ -181,15 +181,15 @@ class Comparison:
         return with_tuned_means(self.candidates[self.variants.index(replace(variant, is_tuned=False))])
 
     def _start(self, variant: Variant) -> Fit | None:
-        """Fit of a variant with the same parameters, which differs in scales or carry-over alone, if there is one."""
+        """Fit of a scored variant that differs in the scale or the lagged term alone, if there is one."""
         fits = [fit for stage in self.stages for fit in stage.fits]
         pairs = zip(self.variants, fits, strict=True)
         return next((fit for one, fit in pairs if replace(variant, scale=one.scale, carries=one.carries) == one), None)
 
     def tune_means(self) -> None:
-        """Add variants with tuned means of those of use, where signals differ in scale under the best of them.
+        """Score members with tuned means too, if signals differ in scale under the best model.
 
-        Variants that see the signals through a transformation are left out.
+        Models of transformed signals are left out.
         """
         held_out = self.held_out
         plain = np.array([place for place, one in enumerate(self.candidates) if one.transformation is None])
@@ -197,13 +197,13 @@ class Comparison:
         part = self.validation.part_for_tuning(self.candidates[best])
         if part is None or not differ_in_scale(self.candidates[best], part, held_out.fits[best].model):
             return
-        weights = self._weights(plain, held_out.of(plain), None)
+        weights = self._weights(plain, held_out.subset(plain), None)
         self.score([replace(self.variants[place], is_tuned=True) for place in plain[weights > 0].tolist()])
 
     def weighted(self) -> WeightedCandidates:
-        """Candidates of use, weighed by density; between groups whose densities do not compare by CRPS of values.
+        """Members and their weights, by density; by CRPS between models of logarithms and the others.
 
-        Where values are tied, as zeros are, the density of logarithms grows without bound as their constant falls.
+        With tied values, such as zeros, the density of logarithms grows without bound as their constant falls.
         """
         held_out, most, filling = self.held_out, self.validation.most_members, None
         sees = [one.transformation for one in self.candidates]
@@ -225,37 +225,37 @@ class Comparison:
         )
 
     def _weights_between(self, groups: Sequence[Indices]) -> Array:
-        """Weights within each group by density, and between the groups by CRPS."""
+        """Weights by density within each group and by CRPS between the groups."""
         most, held_out = self.validation.most_members, self.held_out
         weights, observed, quantiles = np.empty(len(self.candidates)), list[Array](), list[Quantiles]()
         for group in groups:
-            part = self._weights(group, held_out.of(group), most)
+            part = self._weights(group, held_out.subset(group), most)
             found = [self.validation.values(self.candidates[one]) for one in group[part > 0]]
             weights[group] = part
             observed.append(found[0][0])
             quantiles.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
         for share, group in zip(weights_by_crps(observed[0], quantiles), groups, strict=True):
             weights[group] *= share
-        return of_use(weights, most)
+        return without_negligible(weights, most)
 
     def _weights(self, group: Indices, held_out: FoldScores, most: int | None) -> Array:
-        """Weights of some candidates by density, and where some are tuned by squared error too; few are negligible."""
+        """Weights of some candidates by density, and by squared error too if some have tuned means."""
         if held_out.errors is not None and any(self.variants[one].is_tuned for one in group):
             n_values = held_out.value_weight * held_out.errors[..., 0].size
-            return of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
+            return without_negligible(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
         prior = 0.0 if held_out.worth is None else 1.0
         options: dict[str, Any] = {"n_steps": 1_000, "tolerance": 1e-6, "negligible": SMALLEST_SHARE}
-        return of_use(stacking_weights(*held_out.observations, prior, **options), most)
+        return without_negligible(stacking_weights(*held_out.observations, prior, **options), most)
 
 
 def compared_models(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[ComparedModel, ...]:
-    """All models that were compared, with their scores and weights."""
+    """Names, scores and weights of all compared models."""
     rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
     return tuple(ComparedModel(candidate.described, score, weight) for candidate, score, weight in rows)
 
 
-def of_use(weights: Array, most: int | None) -> Array:
-    """Weights of the members of a choice: no more than some, if there is a limit, and none that is negligible."""
+def without_negligible(weights: Array, most: int | None) -> Array:
+    """Weights without negligible ones, of at most `most` members."""
     weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0)
     if most is not None and np.count_nonzero(weights) > most:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
@@ -298,11 +298,11 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
 
 def first_kernels(setting: Setting) -> list[GraphKernel]:
-    """Kernels of the first comparison."""
+    """Kernels of the first stage."""
     if not setting.has_edges:
         return [Identity()]
     if setting.task.spectrum.needs_passes:
         return [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
-    # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
+    # a node that was never observed depends on its neighbours alone: one of few edges needs another Laplacian
     laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
     return [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]

@@ -1,4 +1,4 @@
-"""Rows in the order of time: inputs that are the signals before."""
+"""Rows in time order: inputs are the previous signals."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count
 
-FEWEST_IN_TIME = 12  # signals to learn from the first half and to judge by the third quarter
-FOLLOWING_SHARE = 0.8  # of the rows whose inputs are the signal before; the others come after gaps
-SAME_AS_BEFORE = 1e-9  # of the deviation of all values, by which an input may differ from the value before
-FACTOR_DIGITS = 14  # of the factor between units, beyond which it is rounding
+FEWEST_IN_TIME = 12  # signals for forward chaining: half for learning, a quarter for validation
+FOLLOWING_SHARE = 0.8  # least share of rows whose inputs are the previous signal; the others follow gaps
+SAME_AS_BEFORE = 1e-9  # tolerance of an input, relative to the standard deviation of all values
+FACTOR_DIGITS = 14  # significant digits of the factor between units
 
 
 @dataclass(frozen=True)
 class TimeOrder:
-    """That rows are in the order of time: inputs times a factor are the signal before."""
+    """Time order of the rows: inputs times a factor are the previous signal."""
 
     factor: float  # the units of the signals over those of the inputs
-    n_following: Count  # rows whose inputs are the signal of the row before; none where the user says it
-    n_rows: Count  # rows that have a signal before them, another one than their own
+    n_following: Count  # rows whose inputs are the previous signal; zero if the user states the order
+    n_rows: Count  # rows with another signal before them
 
     @property
     def described(self) -> str:
-        """In words, for people."""
+        """Sentences for the summary."""
         times = "" if self.factor == 1.0 else f", times {self.factor:.4g},"
         found = f": inputs{times} are the signal before in {self.n_following} of {self.n_rows} rows"
         why = found if self.n_following else ", as carry='lagged' says"
@@ -33,13 +33,13 @@ class TimeOrder:
 
 
 def time_order(inputs: Array, signals: Array, columns: Indices) -> TimeOrder | None:
-    """The order of time, if one factor ``c`` has ``c x[n + 1] = y[n]`` in enough rows of complete signals."""
+    """Return the time order if one factor ``c`` has ``c x[n + 1] = y[n]`` in enough rows of complete signals."""
     if len(signals) < FEWEST_IN_TIME:
         return None
     before, after = inputs[1:, columns], signals[:-1]
     rounding = 64 * np.finfo(float).eps * float(np.max(np.abs(signals)))
     tolerance = max(SAME_AS_BEFORE * float(np.std(signals)), rounding)
-    # a signal that stays as it is would follow in any order of the rows
+    # constant signals would follow each other in any order
     moved, sizes = np.max(np.abs(np.diff(signals, axis=0)), axis=1) > tolerance, np.sum(before**2, axis=1)
     ratios = np.sort((np.sum(before * after, axis=1)[sizes > 0] / sizes[sizes > 0])[moved[sizes > 0]])
     if not ratios.size:

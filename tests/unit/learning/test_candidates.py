@@ -171,11 +171,11 @@ def test_candidates_stand_beside_each_other():
     whole, first, second = (
         folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
     )
-    both = first.beside(second)
+    both = first.joined_with(second)
     np.testing.assert_array_equal(both.log_densities, whole.log_densities)
     np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
     assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
-    assert FoldScores(first.log_densities, None, 7, first.fits).beside(second).value_log_densities is None
+    assert FoldScores(first.log_densities, None, 7, first.fits).joined_with(second).value_log_densities is None
 
 
 def numbers(*shape):
@@ -198,12 +198,12 @@ def test_scores_are_log_densities_of_signals_and_of_their_values():
 def test_some_candidates_keep_what_is_theirs():
     logs, values, errors, worth = numbers(5, 3), numbers(5, 2, 3), numbers(5, 4, 3), np.arange(5.0)
     whole = FoldScores(logs, values, 8, ("a", "b", "c"), worth, errors, of_signals=FoldScores(logs, None, 8, ()))
-    some = whole.of(np.array([2, 0]))
+    some = whole.subset(np.array([2, 0]))
     np.testing.assert_array_equal(some.log_densities, logs[:, [2, 0]])
     np.testing.assert_array_equal(some.value_log_densities, values[..., [2, 0]])
     np.testing.assert_array_equal(some.errors, errors[..., [2, 0]])
     assert (some.fits, some.n_nodes, some.worth is worth) == (("c", "a"), 8, True)
-    bare = FoldScores(logs, None, 8, ("a", "b", "c")).of(np.array([1]))
+    bare = FoldScores(logs, None, 8, ("a", "b", "c")).subset(np.array([1]))
     assert bare.value_log_densities is bare.errors is bare.worth is None
 
 
@@ -211,7 +211,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     one, other = FoldScores(numbers(5, 2), None, 8, ("a", "b")), FoldScores(numbers(5, 1), None, 8, ("c",))
     first = FoldScores(one.log_densities, numbers(5, 3, 2), 8, one.fits, None, numbers(5, 3, 2), one)
     second = FoldScores(other.log_densities, numbers(5, 3, 1), 8, other.fits, None, numbers(5, 3, 1), other)
-    both = first.beside(second)
+    both = first.joined_with(second)
     logs = np.hstack([one.log_densities, other.log_densities])
     np.testing.assert_array_equal(both.log_densities, logs)
     np.testing.assert_array_equal(both.of_signals.log_densities, logs)
@@ -219,7 +219,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     for name in ("value_log_densities", "errors"):
         joined = np.concatenate([getattr(first, name), getattr(second, name)], axis=-1)
         np.testing.assert_array_equal(getattr(both, name), joined)
-    for found in (first.beside(other), one.beside(second)):
+    for found in (first.joined_with(other), one.joined_with(second)):
         assert found.of_signals is found.value_log_densities is found.errors is None
         np.testing.assert_array_equal(found.log_densities, logs)
 

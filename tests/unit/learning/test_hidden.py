@@ -16,7 +16,7 @@ from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
 from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
 from spectralgp.learning.families import learn_all
-from spectralgp.learning.hidden import MOST_FILLING, HiddenEntries, hidden_like_holes
+from spectralgp.learning.hidden import MOST_FILLING, HiddenEntries, hidden_like_missing
 from spectralgp.model.kernels import StandardisedKernel, WithResidual
 from spectralgp.model.signals import read_signals
 from tolerances import MASKED
@@ -47,7 +47,7 @@ def test_hidden_entries_are_some_of_those_observed(shape, share, n_unseen, seed)
     observed = observed[observed.any(axis=1)]
     if not observed.size:
         return
-    chosen, worth = hidden_like_holes(observed, rng)
+    chosen, worth = hidden_like_missing(observed, rng)
     rest, whole = observed & ~chosen, chosen.any(axis=0) & ~(observed & ~chosen).any(axis=0)
     assert not np.any(chosen & ~observed)
     assert rest.any(axis=1).all()  # no signal is left without anything
@@ -61,7 +61,7 @@ def test_few_holes_are_moved_again_and_again_and_many_are_thinned():
     one[3, 4] = False
     many = np.random.default_rng(0).random((40, 25)) >= 0.5
     for observed, low, high in ((one, 0.05, 0.07), (many, 0.1, 0.2)):
-        chosen, worth = hidden_like_holes(observed, np.random.default_rng(1))
+        chosen, worth = hidden_like_missing(observed, np.random.default_rng(1))
         assert low <= np.count_nonzero(chosen) / np.count_nonzero(observed) <= high
         assert np.all(worth == 1 / hidden.ENTRIES_PER_SIGNAL)
 
@@ -72,7 +72,7 @@ def test_outages_stay_outages():
     for node in range(30):
         observed[7 * node : 7 * node + 10, node] = False
         observed[(7 * node + 100) % 190 : (7 * node + 100) % 190 + 10, node] = False
-    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    chosen, _ = hidden_like_missing(observed, np.random.default_rng(0))
     starts = chosen & ~np.vstack([np.zeros((1, 30), dtype=bool), chosen[:-1]])
     assert np.count_nonzero(chosen) / np.count_nonzero(starts) > 8
 
@@ -80,7 +80,7 @@ def test_outages_stay_outages():
 def test_whole_nodes_are_hidden_where_nodes_were_never_observed():
     observed = np.ones((20, 15), dtype=bool)
     observed[:, [3, 7]] = False
-    chosen, worth = hidden_like_holes(observed, np.random.default_rng(0))
+    chosen, worth = hidden_like_missing(observed, np.random.default_rng(0))
     whole = chosen.all(axis=0)
     assert whole.sum() == hidden.FEWEST_NODES
     assert np.array_equal(chosen.any(axis=0), whole)
@@ -94,20 +94,20 @@ def test_a_fifth_of_the_nodes_is_hidden_at_most(n_nodes, n_unseen, n_hidden):
     """As many as were never observed, but three if a fifth allows it."""
     observed = np.ones((9, n_nodes), dtype=bool)
     observed[:, :n_unseen] = False
-    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    chosen, _ = hidden_like_missing(observed, np.random.default_rng(0))
     assert chosen.all(axis=0).sum() == chosen.any(axis=0).sum() == n_hidden
 
 
 @pytest.mark.parametrize(("shape", "n_hidden"), [((40, 25), 50), ((41, 25), 52), ((300, 250), 2_000)])
 def test_entries_are_hidden_at_random_where_there_are_no_holes(shape, n_hidden):
     """A twentieth of them, but no more than two thousand."""
-    chosen, _ = hidden_like_holes(np.ones(shape, dtype=bool), np.random.default_rng(0))
+    chosen, _ = hidden_like_missing(np.ones(shape, dtype=bool), np.random.default_rng(0))
     assert chosen.sum() == n_hidden
 
 
 def test_many_holes_hide_fifteen_per_cent():
     observed = np.random.default_rng(0).random((200, 100)) >= 0.5
-    chosen, _ = hidden_like_holes(observed, np.random.default_rng(1))
+    chosen, _ = hidden_like_missing(observed, np.random.default_rng(1))
     assert 0.14 < chosen.sum() / observed.sum() < 0.16
 
 
@@ -115,7 +115,7 @@ def test_holes_of_one_time_are_moved_to_another():
     """A signal of which one node alone was observed: what is hidden are signals but for a node."""
     observed = np.ones((12, 30), dtype=bool)
     observed[4, 1:] = False
-    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    chosen, _ = hidden_like_missing(observed, np.random.default_rng(0))
     counts = chosen.sum(axis=1)
     assert np.sort(counts)[-1] == 29
     assert counts[4] == 0

@@ -141,7 +141,7 @@ def test_what_takes_long_grows_with_the_signals(monkeypatch):
     assert seconds[4] > seconds[0]
     for length, words in ((50.0, "less than a minute"), (70.0, "about 1 minute"), (200.0, "about 3 minutes")):
         monkeypatch.setattr(many, "expected_seconds", lambda *_, length=length: length)
-        assert many.what_takes_long((100_000, 20), 2, is_choice=False).endswith(f"; {words}")
+        assert many.time_message((100_000, 20), 2, is_choice=False).endswith(f"; {words}")
 
 
 @pytest.mark.parametrize("is_choice", [False, True])
@@ -254,7 +254,7 @@ def test_minutes_are_those_of_a_sample_of_512_rows_that_takes_a_second(n_signals
     """Twenty likelihoods of a thousand signals, of 2 n^3 each, and a factor of all or three of 500 by all."""
     times = iter([0.0, 1.0])
     monkeypatch.setattr(many.time, "perf_counter", lambda: next(times))
-    said = many.what_takes_long((n_signals, 10), 1, is_choice=False)
+    said = many.time_message((n_signals, 10), 1, is_choice=False)
     assert said.startswith(f"{n_signals:,} signals: learning from 1,000 drawn at random, conditioning on all")
     assert ("by 500 of them, unless those 1,000 do better" in said) == (n_signals > 6_000)
     learning = 20 * (2 * 1_000**3 + 0.8 * 1_000**2 * 10)

@@ -11,7 +11,7 @@ from cases import GRAPHS
 from spectralgp.graphs import Graph
 from spectralgp.learning import FoldScores, Sqp, Stacking, Task
 from spectralgp.learning.candidates import Setting, Variant
-from spectralgp.learning.search import Choices, Comparison, of_use, search
+from spectralgp.learning.search import Choices, Comparison, search, without_negligible
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps
 from spectralgp.model.fields import Logarithms
@@ -161,7 +161,7 @@ def test_the_library_chooses_where_signals_vary_and_there_is_a_choice(graph, sca
     ],
 )
 def test_members_of_a_choice_are_few_and_none_is_negligible(given, most, expected):
-    np.testing.assert_allclose(of_use(np.array(given), most), expected)
+    np.testing.assert_allclose(without_negligible(np.array(given), most), expected)
 
 
 def test_between_groups_whose_densities_do_not_compare_crps_decides():
