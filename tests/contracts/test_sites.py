@@ -99,7 +99,7 @@ def test_sites_are_pseudo_values_with_weights(name, missing):
     """Latent signals about fixed effects are complete values, which `Seen` knows of too."""
     covariance, observations, dense = problem(LIKELIHOODS[name], 5, 8, 0, missing)
     found = find_sites(covariance, observations)
-    seen, fixed, white = found.pseudo_observations(), observations.fixed(found.coefficients), covariance.noise_variance
+    seen, fixed, white = found.pseudo_observations, observations.fixed(found.coefficients), covariance.noise_variance
     assert relative_error(seen.mean + fixed, found.mean) < AGREEMENT
     assert relative_error(seen.signal_mean + fixed, found.signal_mean) < AGREEMENT
     by_effects = np.sum(np.square(found.effect_factors), axis=0)

@@ -27,8 +27,9 @@ from spectralgp.model.fields.covariances import (
     white_noise,
     with_entries,
 )
-from spectralgp.model.fields.observations import EntryPosterior, PartialObservations
+from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.model.fields.sites import Sites
 from spectralgp.model.likelihoods import quantile_of
 from spectralgp.model.signals import Units
 from spectralgp.model.spectra import SpectralData
@@ -205,7 +206,7 @@ class GaussianField(PredictiveDistribution):
     """Signals that are normal, or multivariate t's each with its own scale (finite `freedom`): equations (17), (18)."""
 
     covariance: SignalDistribution  # of all signals, noise included
-    centred: Callable[[], Any]  # gives `centre`; on a large graph it takes a pass, which densities may do without
+    centred: Callable[[], Any]  # returns `centre`; on a large graph it takes a pass, which some densities avoid
     units: Units
 
     freedom: float = field(default=np.inf, kw_only=True)  # degrees of freedom of a signal
@@ -307,7 +308,7 @@ class GaussianField(PredictiveDistribution):
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """Drawn signals and noise, each scaled in the part that earlier signals do not determine: equation (18)."""
-        if self.n_signals == 1 or signal.size > MOST_RESCALED:  # then it takes from the covariance between signals
+        if self.n_signals == 1 or signal.size > MOST_RESCALED:  # then covariances between signals change
             return signal * scales, noise * scales
         factor = self._joint_factor
 
@@ -353,7 +354,7 @@ class Field(GaussianField):
     """Signals of which no value has been observed; their mean may be uncertain."""
 
     mean_factors: Callable[[], Sequence[Any]] | None = None  # of the covariance of the mean; None if it is certain
-    joint: Callable[[], ConditionedField] | None = None  # these signals beside known ones, if `covariance` is not all
+    joint: Callable[[], ConditionedField] | None = None  # with known signals, if `covariance` is given these
 
     @property
     def n_signals(self) -> int:
@@ -478,7 +479,7 @@ class Field(GaussianField):
         return float(np.sum(single)) if joint else single
 
     def _gain(self, signals: Array) -> float:
-        """Normal log density of some values, given the known signals beside these."""
+        """Normal log density of some values, given known signals."""
         if not np.isfinite(signals).any():
             return 0.0
         known = 0.0 if self.joint is None else self._joint.log_evidence
@@ -511,7 +512,7 @@ class ConditionedField(GaussianField):
     Levels of nodes without training values are normal, and learnt from values that are observed there.
     """
 
-    entries: EntryPosterior  # of all signals, centred and scaled
+    entries: PartialObservations | Sites  # posterior of all signals, centred and scaled
     rows: Indices  # of the predicted signals
     shrinkage: Shrinkage | None = None  # learnt from the first of the signals: their shares are taken out of scales
 
@@ -565,7 +566,7 @@ class ConditionedField(GaussianField):
     def _tails(self) -> tuple[Array, Array]:
         if np.isinf(self.freedom):
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
-        lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # which draws alone do not tell
+        lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # draws do not determine them
         if self._observations.is_written_out:
             lengths, _, counts = self._lengths(self.rows)
         if self.shrinkage is not None:

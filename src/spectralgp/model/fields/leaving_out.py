@@ -106,10 +106,10 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     latent_mean, latent_variance, logs = posterior.left_out(by)
     law = latent_mean, latent_variance, posterior.sites.observations.beside
     values, likelihood = posterior.signals.as_observed, posterior.likelihood
-    seen, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
-    transforms = randomised_pit(likelihood, np.where(seen, values, 1.0), *law, random_state)
+    is_observed, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
+    transforms = randomised_pit(likelihood, np.where(is_observed, values, 1.0), *law, random_state)
     std = np.sqrt(likelihood.variance(*law))
-    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
+    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(is_observed, transforms, np.nan))
 
 
 @_left_out.register
@@ -160,18 +160,18 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
 
 def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
     """Whole signals or nodes, by blocks of the inverse covariance of the observed values: equation (23)."""
-    seen, units, by_node = posterior.observations(), posterior.signals.units, by == "node"
+    known, units, by_node = posterior.observations(), posterior.signals.units, by == "node"
 
     def turned(array: Any) -> Any:
         return np.swapaxes(array, -1, -2) if by_node else array
 
-    mean, variance = turned(seen.mean).copy(), turned(seen.variance).copy()
-    solution, deviations, solved = turned(seen.solution), turned(seen.deviations), turned(seen.solved_deviations)
+    mean, variance = turned(known.mean).copy(), turned(known.variance).copy()
+    solution, deviations, solved = (turned(one) for one in (known.solution, known.deviations, known.solved_deviations))
     lengths, logs, counts = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean), dtype=int)
-    for number, own in enumerate(turned(seen.observed)):
+    for number, own in enumerate(turned(known.observed)):
         if not own.any():
             continue
-        values, axes = seen.node_group(number) if by_node else seen.group(number)
+        values, axes = known.node_group(number) if by_node else known.group(number)
         rotated = axes.T @ solution[number, own]
         missed = axes @ (rotated / values)
         mean[number, own] -= missed
@@ -183,29 +183,32 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
         lengths[number], logs[number] = np.sum(rotated**2 / values), -np.sum(np.log(values))
         counts[number] = np.count_nonzero(own)
     densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
-    densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0 if by_node else 1), np.nan)
+    densities = np.where(counts > 0, densities - units.log_volume(known.observed, axis=0 if by_node else 1), np.nan)
     std = units.restore_scale(np.sqrt(turned(variance)))
     return LeaveOneOut(by, units.restore(turned(mean) + posterior.carried_values), std, densities)
 
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
     """Single entries, by the diagonal of the inverse covariance of the observed values."""
-    seen, units, freedom = posterior.observations(), posterior.signals.units, posterior.prior.freedom
-    covariance, observed = posterior.covariance, seen.observed
-    missed = np.where(observed, seen.solution / seen.precisions, 0.0)
+    known, units, freedom = posterior.observations(), posterior.signals.units, posterior.prior.freedom
+    covariance, observed = posterior.covariance, known.observed
+    missed = np.where(observed, known.solution / known.precisions, 0.0)
     if posterior.entries is None and posterior.signals.centred_by == "node" and len(missed) > 1:
         assert isinstance(covariance, ModalCovariance)
-        missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
-    variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
+        missed = missed + covariance.row_sums() / known.precisions * known.values / (len(missed) - 1)
+    variance, freedoms = (
+        np.where(observed, 1 / known.precisions, known.variance),
+        np.full((len(missed), 1), freedom),
+    )
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
         if posterior.entries is None:
             lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
         else:
-            lengths = seen.lengths(range(len(missed)))[0]
+            lengths = known.lengths(range(len(missed)))[0]
         rest = lengths[:, None] - np.where(observed, missed**2 / variance, 0.0)
         others = observed.sum(axis=1, keepdims=True) - observed
         variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
         freedoms = freedom + others
     logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
-    mean = units.restore(seen.mean - missed + posterior.carried_values)
+    mean = units.restore(known.mean - missed + posterior.carried_values)
     return LeaveOneOut("entry", mean, units.restore_scale(np.sqrt(variance)), logs - np.log(units.divisor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cholesky, eigh
@@ -45,38 +45,6 @@ DRAW_TOLERANCE = 1e-2  # of solves for draws, less than their Monte Carlo error
 MOST_GIVEN = 2**32  # operations for variances of the missing values of each signal given the others
 DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_PRECISION = 1e-9  # relative lower bound of differences of precisions, for rounding and draws
-
-
-class EntryPosterior(Protocol):
-    """Posterior of signals at every entry, given observations of some; complete values are signals with white noise."""
-
-    @property
-    def mean(self) -> Array:
-        """Means of the complete values, shape (n_signals, n_nodes)."""
-
-    @property
-    def variance(self) -> Array:
-        """Variances of the complete values, of the same shape."""
-
-    @property
-    def signal_mean(self) -> Array:
-        """Means of the signals without noise."""
-
-    @property
-    def signal_variance(self) -> Array:
-        """Variances of the signals without noise."""
-
-    def variance_errors(self, variances: Array) -> Array:
-        """Root mean square standard errors of variances (n, n_nodes) of some of the signals, one per signal."""
-
-    def among(self, signals: Indices, nodes: Indices) -> Array:
-        """Covariance of the complete values at some entries."""
-
-    def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Draws of complete values less their mean, shape (n_draws, n_signals, n_nodes)."""
-
-    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Draws of signals without noise less their mean, of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)

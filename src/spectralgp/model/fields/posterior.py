@@ -32,8 +32,9 @@ from spectralgp.model.fields.factors import (
 )
 from spectralgp.model.fields.field import ConditionedField, Field, GaussianField, MixtureField, PredictiveDistribution
 from spectralgp.model.fields.markov import are_in_time, process_rows, rows_in_time
-from spectralgp.model.fields.observations import EntryPosterior, PartialObservations
+from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.model.fields.sites import Sites
 from spectralgp.model.fields.transformed import Transformation, TransformedField
 from spectralgp.model.kernels import (
     GraphKernel,
@@ -266,7 +267,7 @@ class SinglePosterior(ABC):
     signals: Signals  # of training; their completion if values are missing
     covariance: Covariance  # of the training signals, noise included
     carried: CarryColumns | None = None  # columns of the inputs in the autoregressive term
-    entries: EntryPosterior | None = None  # posterior of the training signals, unless these are complete
+    entries: PartialObservations | Sites | None = None  # posterior of the training signals, unless these are complete
     transformation: Transformation | None = None  # of the user's inputs and signals
 
     __getstate__ = without_caches
@@ -659,7 +660,7 @@ def shrunk_posterior_of(
         latest = posterior_of(shrunk, inputs, latest.signals, carried, rows=rows, **settings)
         if is_last:
             break
-    lengths = counts = stretch = np.empty(0)  # of no signals: draws alone say too little of lengths
+    lengths = counts = stretch = np.empty(0)  # of no signals: draws are too inaccurate for lengths
     if learns_tails:  # by leave-one-out in closed form
         if latest.entries is None:
             missed = latest.left_out()

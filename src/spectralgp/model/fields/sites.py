@@ -228,12 +228,9 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
+    @cached_property
     def pseudo_observations(self) -> PartialObservations:
         """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
-        return self._pseudo_values
-
-    @cached_property
-    def _pseudo_values(self) -> PartialObservations:
         curvatures, white = self.terms[2], self.covariance.noise_variance
         least = LEAST_WEIGHT * float(np.mean(curvatures))  # in place of zero curvatures at slopes that are not zero
         curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
@@ -262,7 +259,8 @@ class Sites:
 
     @property
     def _modes(self) -> ModalLatentCovariance:
-        self.require_entries()
+        if not self.covariance.is_written_out:
+            raise ValueError(NO_ENTRIES.format(n_nodes=self.covariance.shape[1]))
         return cast(ModalLatentCovariance, self._latent)
 
     @cached_property
@@ -339,7 +337,7 @@ class Sites:
         """Latent signals without white noise less their mean, drawn jointly."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
-        return self.pseudo_observations().signal_draws(n_draws, random_state) + by_effects
+        return self.pseudo_observations.signal_draws(n_draws, random_state) + by_effects
 
     def deviating(
         self,
@@ -371,11 +369,6 @@ class Sites:
     def variance_errors(self, variances: Array) -> Array:
         """Root mean square standard errors, by random probes, of variances of some of the signals."""
         return np.full(len(variances), self.variance_error)
-
-    def require_entries(self) -> None:
-        """Raise ValueError if covariances between nodes are not written out."""
-        if not self.covariance.is_written_out:
-            raise ValueError(NO_ENTRIES.format(n_nodes=self.covariance.shape[1]))
 
     def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
         """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
