@@ -169,7 +169,7 @@ def test_a_bank_of_filters_is_a_matrix_at_every_eigenvalue(has_after, has_beside
         lambda _: before,
         combination,
         (lambda _: after) if has_after else None,
-        beside=(lambda _: beside) if has_beside else None,
+        added=(lambda _: beside) if has_beside else None,
     )
     expected = np.empty((2, 5))
     for j in range(5):

@@ -464,7 +464,7 @@ class QuadratureCovariance(Covariance):
             sums = (vectors * vectors.sum(axis=0)) @ self._precisions(eigenvalues)
             return sums * variances(eigenvalues) / (self.shape[0] - 1)
 
-        missed = FilterBank(self._precisions, vectors, variances, beside=own_shares if shares else None)
+        missed = FilterBank(self._precisions, vectors, variances, added=own_shares if shares else None)
         errors = basis.filtered(block, missed)
         # reading a block overwrites it
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)

@@ -63,28 +63,28 @@ class Filters(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FilterBank(Filters):
-    """Filters with the matrix ``diag(after) combination diag(before) + diag(beside) combination``."""
+    """Filters with the matrix ``diag(after) combination diag(before) + diag(added) combination``."""
 
-    before: OfEigenvalues  # one filter per signal, or one for all; so are `after` and `beside`
+    before: OfEigenvalues  # one filter per signal, or one for all; so are `after` and `added`
     combination: Array  # shape (n_out, n_in)
     after: OfEigenvalues | None = None
     tolerance: float = 0.0
-    beside: OfEigenvalues | None = None
+    added: OfEigenvalues | None = None
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
         filtered: Array = self.combination @ (self.before(eigenvalues) * coefficients)
         if self.after is not None:
             filtered = self.after(eigenvalues) * filtered
-        if self.beside is not None:
-            filtered = filtered + self.beside(eigenvalues) * (self.combination @ coefficients)
+        if self.added is not None:
+            filtered = filtered + self.added(eigenvalues) * (self.combination @ coefficients)
         return filtered
 
     def matrices(self, eigenvalues: Array) -> Array:
         matrices = self.combination[:, :, None] * self.before(eigenvalues)
         if self.after is not None:
             matrices = matrices * self.after(eigenvalues)[:, None, :]
-        if self.beside is not None:
-            matrices = matrices + self.combination[:, :, None] * self.beside(eigenvalues)[:, None, :]
+        if self.added is not None:
+            matrices = matrices + self.combination[:, :, None] * self.added(eigenvalues)[:, None, :]
         return matrices
 
 
