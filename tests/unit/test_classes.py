@@ -11,7 +11,7 @@ from spectralgp import Chebyshev, Graph, decompose
 from spectralgp.learning.classes import ClassMember, class_covariances, mixed, sharpened
 from spectralgp.model.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_sites
 from tests import oracle
-from tests.tolerances import EXACT, FORMULA, LEFT_OUT_CLASS
+from tests.tolerances import CLASS_PROBABILITY, EXACT, FORMULA, LEFT_OUT_CLASS
 
 LABELS = np.array([0, 0, 1, 2, 2])
 N_CLASSES = 3
@@ -38,6 +38,17 @@ def test_only_differences_of_latents_count_however_large_they_are(level):
     shares = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
     mean = np.array([level + np.log([2.0, 3.0, 5.0]), [level + 2_000.0, level, level - 2_000.0]])
     np.testing.assert_allclose(expected_probabilities(mean, np.zeros(mean.shape)), shares, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("amplitude", [0.7, 2.0])
+def test_probabilities_against_draws_of_the_prior(amplitude):
+    covariance = covariance_of(9, amplitude)
+    expected = oracle.class_probabilities(covariance, LABELS, N_CLASSES, 400_000, 1)
+    n_labels = len(LABELS)
+    field = given_labels(covariance[:n_labels, :n_labels], LABELS, N_CLASSES)
+    found = field.probabilities(covariance[:, :n_labels], np.diag(covariance))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=CLASS_PROBABILITY)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=EXACT)
 
 
 def test_means_are_the_maximum_of_the_bound():
