@@ -22,7 +22,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 from spectralgp.learning.baselines import (
-    Filled,
+    Imputed,
     Values,
     deviations,
     for_seen_nodes,
@@ -49,14 +49,14 @@ class Imputer:
 
     name: str
     words: str
-    fill: Callable[[Graph, Array, Array], Filled]
+    fill: Callable[[Graph, Array, Array], Imputed]
 
 
-def default(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+def default(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     return GraphGPRegressor(graph).fit(inputs, incomplete).impute(inputs, incomplete)
 
 
-def paper(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+def paper(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     model = GraphGPRegressor(graph, Polynomial(5), paper_kernel(inputs), **PAPER)
     return model.fit(inputs, incomplete).impute(inputs, incomplete)
 
@@ -95,7 +95,7 @@ def regressed(inputs: Array, incomplete: Array, seed: int) -> Array:
         return imputer.fit_transform(np.hstack([inputs, incomplete]))[:, inputs.shape[1] :]
 
 
-def iterative_draws(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+def iterative_draws(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
     completed = signal_means(graph, inputs, incomplete)
     std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, incomplete)), incomplete.shape).copy()
@@ -143,7 +143,7 @@ def centred_by_station(graph: Graph, incomplete: Array) -> tuple[Array, Array, A
     return incomplete - means, means, variances
 
 
-def kriging(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+def kriging(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     where = places(graph)
     above, means, variances = centred_by_station(graph, incomplete)
     unit = np.nanstd(above)
@@ -171,7 +171,7 @@ def _spread(length_scales: list[float], nu: float) -> Matern:
     return Matern(length_scales, [(one, 1.01 * one) if one == FAR else SCALES for one in length_scales], nu=nu)
 
 
-def space_time(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+def space_time(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     above, means, variances = centred_by_station(graph, incomplete)
     unit = np.nanstd(above)
     times, nodes = np.indices(incomplete.shape)
@@ -194,10 +194,10 @@ def space_time(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
     return completed, std
 
 
-def best_of(candidates: Sequence[Values]) -> Callable[[Graph, Array, Array], Filled]:
+def best_of(candidates: Sequence[Values]) -> Callable[[Graph, Array, Array], Imputed]:
     """The candidate with the least error at hidden entries, with the deviations of these errors."""
 
-    def fill(graph: Graph, inputs: Array, incomplete: Array) -> Filled:
+    def fill(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
         squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, incomplete, 1)) ** 2) for one in candidates]
         return with_deviations(candidates[int(np.argmin(squares))])(graph, inputs, incomplete)
 

@@ -28,7 +28,7 @@ from _reporting import save
 from _splits import add, options, print_problem, results, run, tried, write_page
 
 from spectralgp import GraphGPRegressor
-from spectralgp.learning.baselines import Filled, graph_neighbours, with_deviations
+from spectralgp.learning.baselines import Imputed, graph_neighbours, with_deviations
 from spectralgp.scores import coverage, crps, mean_log_density, root_mean_square_error
 
 N_SEEDS, QUICK_SEEDS = 20, 2
@@ -37,7 +37,7 @@ Array = np.ndarray
 Kept = dict[str, Any]  # what is in the file
 
 
-def scores(truth: Array, filled: Filled, removed: Array) -> dict[str, float]:
+def scores(truth: Array, filled: Imputed, removed: Array) -> dict[str, float]:
     """Scores of removed values."""
     observed, mean, std = truth[removed], filled[0][removed], filled[1][removed]
     return {
@@ -90,24 +90,24 @@ def learnt(set_name: str) -> GraphGPRegressor:
     return GraphGPRegressor(data.graph).fit(data.inputs[:n_train], data.signals[:n_train])
 
 
-def with_observed(today: Today) -> Filled:
+def with_observed(today: Today) -> Imputed:
     inputs = today.data.inputs[today.n_train :]
     return learnt(today.set_name).predict(inputs, return_std=True, include_noise=True, observed=today.partial)
 
 
-def without_observed(today: Today) -> Filled:
+def without_observed(today: Today) -> Imputed:
     inputs = today.data.inputs[today.n_train :]
     return learnt(today.set_name).predict(inputs, return_std=True, include_noise=True)
 
 
-def neighbours_today(today: Today) -> Filled:
+def neighbours_today(today: Today) -> Imputed:
     """Neighbours on the graph, with node means of the training signals."""
     data, n_train = today.data, today.n_train
     values = partial(graph_neighbours, means=data.signals[:n_train].mean(axis=0))
     return with_deviations(values)(data.graph, data.inputs[n_train:], today.partial)
 
 
-NOWCASTERS: dict[str, Callable[[Today], Filled]] = {
+NOWCASTERS: dict[str, Callable[[Today], Imputed]] = {
     "default": with_observed,
     "alone": without_observed,
     "graph-knn": neighbours_today,

@@ -338,7 +338,7 @@ def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
         given.append(hidden)
         return truth[4:] + 0.25, np.ones((36, 3))
 
-    ours, *found = baselines.fillings("ours", fill, path, np.arange(40.0)[:, None], holed, slice(4, None))
+    ours, *found = baselines.imputation_errors("ours", fill, path, np.arange(40.0)[:, None], holed, slice(4, None))
     np.testing.assert_array_equal(given, [out])
     assert ours.name == "ours"
     assert ours.rmse == pytest.approx(0.25, rel=EXACT)
@@ -356,13 +356,15 @@ def test_the_iterative_imputer_is_left_out_on_larger_graphs():
     rng = np.random.default_rng(0)
     holed = np.where(rng.random((12, 61)) < 0.1, NAN, rng.standard_normal((12, 61)))
     line = Graph.from_edges([(node, node + 1) for node in range(60)])
-    found = baselines.fillings("ours", lambda out: np.ones((2, 12, 61)), line, np.empty((12, 0)), holed, slice(None))
+    found = baselines.imputation_errors(
+        "ours", lambda out: np.ones((2, 12, 61)), line, np.empty((12, 0)), holed, slice(None)
+    )
     assert [one.name for one in found] == ["ours", "neighbours on the graph"]
 
 
 def test_nothing_is_filled_in_where_nothing_is_missing(path):
     whole = np.random.default_rng(0).standard_normal((12, 3))
-    assert baselines.fillings("ours", lambda out: (whole, whole), path, DAYS, whole, slice(None)) == []
+    assert baselines.imputation_errors("ours", lambda out: (whole, whole), path, DAYS, whole, slice(None)) == []
 
 
 # ------------------------------------------------------------------------------------------------------------ judged

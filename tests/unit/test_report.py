@@ -314,7 +314,9 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     # what any of the models has is told, though the heaviest has neither
     assert [one.which for one in numbers.bands.filters] == ["signal", "residual", "carry"]
     ours, *others = numbers.forecasts
-    expected = baselines.forecasts(baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y))  # of inputs as they are
+    expected = baselines.prediction_errors(
+        baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y)
+    )  # of inputs as they are
     assert [one.name for one in others] == ["node means", "no change", "ridge regression"]
     assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
     assert ours.rmse == pytest.approx(numbers.errors.rmse)

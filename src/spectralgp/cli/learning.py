@@ -20,7 +20,7 @@ from spectralgp.cli import files
 from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
 from spectralgp.cli.commands import AUTO, KERNELS, CompareCommand, FitCommand
 from spectralgp.graphs import GraphBase
-from spectralgp.learning.baselines import PredictionErrors, baselines_of, fillings, forecasts
+from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 from spectralgp.show.report import words
 
@@ -320,7 +320,7 @@ def _baselines(training: files.CommandData, new: files.CommandData) -> list[Pred
     columns = np.array([names.index(name) for name in nodes]) if set(nodes) <= set(names) else None
     pairs = [(one.features, one.signals.to_numpy(dtype=float)) for one in (training, new)]
     factor = None if training.recipe.lag is None else 1.0
-    return forecasts(baselines_of(*pairs[0], columns, factor), *pairs)
+    return prediction_errors(baselines_of(*pairs[0], columns, factor), *pairs)
 
 
 def _imputations(
@@ -336,4 +336,4 @@ def _imputations(
         mean, std = model.predict(inputs, return_std=True, include_noise=True, observed=partial)
         return mean[names], std[names]
 
-    return fillings(name, impute, model.graph_, data.features, signals, rows)
+    return imputation_errors(name, impute, model.graph_, data.features, signals, rows)

@@ -1,8 +1,7 @@
-"""What people use instead of a learnt model, each with deviations, and how it did beside ours.
+"""Baselines for predictions and imputations, with standard deviations, and their errors beside a model's.
 
-Forecasts of signals from inputs: each node's mean, no change, ridge regression. Fillings of holes: neighbours on the
-graph, scikit-learn's iterative imputer. Values in the units and order of the nodes that they are given in; NaN is what
-was not observed.
+Predictions of signals from inputs: node means, no change, ridge regression. Imputations: neighbours on the graph,
+scikit-learn's iterative imputer. Values keep their units and order of the nodes; NaN is a missing value.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ from spectralgp.scores import calibration_of, crps, log_density, observed_mean, 
 
 PENALTIES = np.logspace(-3, 5, 17)
 N_FOLDS, N_ROUNDS = 5, 4
-FLOOR = 0.01  # least variance of a node, of the nodes' mean: with few signals some nodes have not moved yet
-N_RESIDUAL_FOLDS = 20  # of signals that are forecast from each other: a covariance that saw them is far too good
-SMALLEST_STD = 1e-6  # of the size of forecasts, where all residuals are zero
-PRIOR_COUNT = 5  # residuals of the pooled variance that each node of a filling starts with
-FEWEST_REGRESSED = 5  # signals of a node, below which ridge regression is its mean; of a variance of its own
-MOST_CORRELATED = 1_000  # nodes whose residuals have a covariance: it is a dense matrix
-MOST_PATTERNS = 500  # of holes in nodes, each of which takes a ridge regression of its own
-MOST_IMPUTED = 60  # columns that the iterative imputer regresses on all others, again and again
+FLOOR = 0.01  # least variance of a node relative to the mean: few signals may leave a node constant
+N_RESIDUAL_FOLDS = 20  # for covariances of residuals, which must not use the signals they are scored on
+SMALLEST_STD = 1e-6  # relative to the predictions, if all residuals are zero
+PRIOR_COUNT = 5  # equivalent sample size of the pooled variance in that of a node
+FEWEST_REGRESSED = 5  # signals for the ridge regression of a node, and for its own variance
+MOST_CORRELATED = 1_000  # nodes with a dense covariance of residuals
+MOST_PATTERNS = 500  # of missing values, each with its own ridge regression
+MOST_IMPUTED = 60  # columns for the iterative imputer
 
-Values = Callable[[Graph, Array, Array], Array]  # graph, inputs, signals with holes: signals without
-Filled = tuple[Array, Array]  # completed signals, and the deviation of each entry
+Values = Callable[[Graph, Array, Array], Array]  # of graph, inputs and incomplete signals: imputed signals
+Imputed = tuple[Array, Array]  # imputed signals, and the standard deviation of each entry
 
 
-# --------------------------------------------------------------------------------------------------------- forecasts
+# ------------------------------------------------------------------------------------------------------- predictions
 
 
 @dataclass(frozen=True, eq=False)
 class BaselinePrediction:
-    """Mean and deviation of each value, noise included, and the covariances of the errors of a signal's nodes."""
+    """Mean and standard deviation of each value, with noise, and covariances between the nodes of a signal."""
 
     mean: Array  # (n_signals, n_nodes)
     std: Array
-    covariances: tuple[tuple[Indices, Array], ...] = ()  # and the signals that each is of; none if independent
+    covariances: tuple[tuple[Indices, Array], ...] = ()  # with the signals of each; none if independent
 
     def log_density(self, observed: Array) -> Array:
         """Joint log density of the observed values of each signal, in nats."""
@@ -70,21 +69,21 @@ class BaselinePrediction:
 
 
 class Baseline(ABC):
-    """A way to forecast signals from inputs, which are features, that needs no graph."""
+    """Predictor of signals from features, without a graph."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
-        """New signals, learnt from given ones."""
+        """Predict new signals from training signals."""
 
     @abstractmethod
     def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
-        """Each signal from all others, with the settings of all, as for our own; deviations are from other folds."""
+        """Predict each signal from all others, with the settings of all; deviations come from other folds."""
 
 
 class NodeMeans(Baseline):
-    """Each node's mean over the signals."""
+    """Mean of each node."""
 
     name = "node means"
 
@@ -98,10 +97,10 @@ class NodeMeans(Baseline):
 
 @dataclass(frozen=True, eq=False)
 class NoChange(Baseline):
-    """The signal before: columns of the inputs hold it, in units that differ by a factor."""
+    """Previous signal: columns of the inputs, in units that differ by a factor."""
 
     name = "no change"
-    columns: Indices  # one for each node
+    columns: Indices  # one per node
     factor: float = 1.0
 
     def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
@@ -115,13 +114,13 @@ class NoChange(Baseline):
 
 @dataclass(frozen=True)
 class RidgeRegression(Baseline):
-    """Ridge regression on standardised inputs, its penalty by leave-one-out, deviations from residuals of five folds.
+    """Ridge regression on standardised inputs: penalty by leave-one-out, deviations by the residuals of five folds.
 
-    Each node is learnt from the signals in which it was observed.
+    Each node is learnt from the signals in which it is observed.
     """
 
     name = "ridge regression"
-    is_correlated: bool = True  # residuals of a signal, by their Ledoit-Wolf covariance
+    is_correlated: bool = True  # whether residuals have a Ledoit-Wolf covariance
 
     def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
         means = np.tile(_node_means(signals), (len(new_inputs), 1))
@@ -132,13 +131,13 @@ class RidgeRegression(Baseline):
                 model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(known, values)
                 again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
                 folds = KFold(N_FOLDS, shuffle=True, random_state=0)
-                means[:, nodes] = model.predict(new_inputs).reshape(-1, nodes.size)  # of one node it has one axis
+                means[:, nodes] = model.predict(new_inputs).reshape(-1, nodes.size)  # one axis for one node
                 predicted = cross_val_predict(again, known, values, cv=folds)
                 residuals[np.ix_(rows, nodes)] = values - predicted.reshape(values.shape)
         return with_residuals(means, residuals, self.is_correlated)
 
     def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
-        regressed = []  # nodes, their signals, and the inputs and penalty of the regression
+        regressed = []  # nodes, their signals, and inputs and penalty of the regression
         for rows, nodes in _patterns(~np.isnan(signals)):
             if rows.size >= FEWEST_REGRESSED:
                 known = StandardScaler().fit_transform(inputs[rows])
@@ -160,10 +159,10 @@ class RidgeRegression(Baseline):
 
 
 def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor: float | None = None) -> list[Baseline]:
-    """The baselines that there are for training data; `columns` of the inputs hold a value for each node, if any do.
+    """Baselines that apply to training data; `columns` of the inputs hold a value per node, if any.
 
-    With no `factor` it is looked for whether these are the signal before, where signals are complete. Ridge regression
-    is left out where there are no inputs, and where nodes have more than `MOST_PATTERNS` patterns of holes.
+    Without a `factor`, complete signals tell whether these columns are the previous signal. Ridge regression needs
+    inputs, and at most `MOST_PATTERNS` patterns of missing values.
     """
     found: list[Baseline] = [NodeMeans()]
     has_missing = bool(np.isnan(signals).any())
@@ -178,9 +177,9 @@ def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor:
 
 
 def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) -> BaselinePrediction:
-    """Predict with the variances of residuals about zero, or with their covariance.
+    """Prediction with the variances of residuals about zero, or with their covariance.
 
-    Few signals give one variance to all nodes, with the 90% intervals of Student's t.
+    Few signals share one variance between all nodes, with the 90% intervals of Student's t.
     """
     n_signals, n_nodes = residuals.shape
     squares, is_few = np.square(residuals), n_signals < FEWEST_REGRESSED
@@ -200,7 +199,7 @@ def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) ->
 
 
 def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlated: bool = True) -> BaselinePrediction:
-    """Predict each signal from all others, as `predict` does among some; errors among others give it its variances."""
+    """Prediction of each signal from all others by `predict`; errors among the others give the variances."""
     mean = predict(np.arange(len(signals)))
     std, covariances = np.empty(signals.shape), []
     for others, own in KFold(min(N_RESIDUAL_FOLDS, len(signals)), shuffle=True, random_state=0).split(signals):
@@ -211,9 +210,9 @@ def from_others(signals: Array, predict: Callable[[Indices], Array], is_correlat
 
 
 def means_of_others(signals: Array) -> Array:
-    """Mean of each node over the other signals; of all their values where it has none there, and of none zero.
+    """Mean of each node over the other signals; of all their values if the node has none, and zero without any value.
 
-    One signal has no others: its nodes differ from these means as two values differ that are spread as its nodes are.
+    A single signal has no others: its nodes differ from these means like two values with the spread of its nodes.
     """
     known, values = ~np.isnan(signals), np.nan_to_num(signals)
     own = (known, values) if len(signals) == 1 else (one.sum(axis=1, keepdims=True) for one in (known, values))
@@ -226,12 +225,12 @@ def means_of_others(signals: Array) -> Array:
 
 
 def _node_means(signals: Array) -> Array:
-    """Means of the nodes; the mean of all values for a node that was never observed."""
+    """Means of the nodes; the mean of all values for a node without any."""
     return observed_mean(signals, 0, np.nanmean(signals))
 
 
 def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
-    """Rows that are known of the columns that are known in the same ones, and these columns."""
+    """Groups of columns that are known in the same rows: rows and columns."""
     if known.all():
         yield np.arange(known.shape[0]), np.arange(known.shape[1])
         return
@@ -240,16 +239,16 @@ def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
         yield np.flatnonzero(pattern), np.flatnonzero(np.ravel(pattern_of) == number)
 
 
-# ---------------------------------------------------------------------------------------------------------- fillings
+# ------------------------------------------------------------------------------------------------------- imputations
 
 
-def hidden(holed: Array, random_state: np.random.Generator) -> Iterator[Mask]:
-    """Observed entries to hide, in folds, in the manner of the holes that are there.
+def hidden(incomplete: Array, random_state: np.random.Generator) -> Iterator[Mask]:
+    """Observed entries to hide, in folds, in the pattern of the missing values.
 
-    The holes are moved to other nodes and later signals, and their runs are dealt into folds: a fold hides few
-    entries, so that what is left looks like what is given, and single entries, outages or whole nodes as it does.
+    The pattern is moved to other nodes and later signals, and its runs are dealt into folds. A fold hides few entries,
+    and single entries, outages or whole nodes as they are missing.
     """
-    missing = np.isnan(holed)
+    missing = np.isnan(incomplete)
     n_signals, n_nodes = missing.shape
     moved = np.roll(missing, random_state.integers(n_signals), axis=0)[:, random_state.permutation(n_nodes)]
     begins = moved & ~np.vstack([np.zeros((1, n_nodes), dtype=bool), moved[:-1]])
@@ -261,29 +260,29 @@ def hidden(holed: Array, random_state: np.random.Generator) -> Iterator[Mask]:
             yield out
 
 
-def hidden_at_once(holed: Array, rows: slice = slice(None)) -> Mask:
-    """Entries of some rows to judge fillings by: like the holes, and of nodes that are still observed somewhere."""
-    observed, is_judged = ~np.isnan(holed), np.zeros(holed.shape, dtype=bool)
-    is_judged[rows] = True
-    chosen = hidden_like_missing(observed, np.random.default_rng(0))[0] & is_judged
+def hidden_at_once(incomplete: Array, rows: slice = slice(None)) -> Mask:
+    """Entries of some rows to score imputations on, in the pattern of missing values; their nodes stay observed."""
+    observed, is_scored = ~np.isnan(incomplete), np.zeros(incomplete.shape, dtype=bool)
+    is_scored[rows] = True
+    chosen = hidden_like_missing(observed, np.random.default_rng(0))[0] & is_scored
     return chosen & (observed & ~chosen).any(axis=0)
 
 
 def residuals(
-    values: Values, graph: Graph, inputs: Array, holed: Array, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
+    values: Values, graph: Graph, inputs: Array, incomplete: Array, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
 ) -> list[Array]:
-    """Errors at entries that were hidden, in some folds of every round; each array has nan where nothing was."""
+    """Errors at hidden entries, in some folds of every round; NaN elsewhere."""
     found = []
     random_state = np.random.default_rng(0)
     for _ in range(n_rounds):
-        for out in islice(hidden(holed, random_state), n_folds):
-            completed = values(graph, inputs, np.where(out, np.nan, holed))
-            found.append(np.where(out, holed - completed, np.nan))
-    return found or [holed - means_of_others(holed)]  # where no hole can be moved
+        for out in islice(hidden(incomplete, random_state), n_folds):
+            completed = values(graph, inputs, np.where(out, np.nan, incomplete))
+            found.append(np.where(out, incomplete - completed, np.nan))
+    return found or [incomplete - means_of_others(incomplete)]  # if no pattern can be moved
 
 
 def deviations(errors: Sequence[Array]) -> Array:
-    """Standard deviation of each node: of its errors, with a few of the pooled variance of all nodes among them."""
+    """Standard deviation of each node's errors, with the pooled variance of all nodes as a prior."""
     squares = np.concatenate(errors) ** 2
     counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
     pooled = sums.sum() / max(counts.sum(), 1)
@@ -292,53 +291,53 @@ def deviations(errors: Sequence[Array]) -> Array:
 
 def with_deviations(
     values: Values, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
-) -> Callable[[Graph, Array, Array], Filled]:
-    """Values with the deviations of their errors at hidden entries."""
+) -> Callable[[Graph, Array, Array], Imputed]:
+    """Add deviations to an imputation method, from its errors at hidden entries."""
 
-    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
-        spread = deviations(residuals(values, graph, inputs, holed, n_rounds, n_folds))
-        return values(graph, inputs, holed), np.broadcast_to(spread, holed.shape)
+    def fill(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
+        spread = deviations(residuals(values, graph, inputs, incomplete, n_rounds, n_folds))
+        return values(graph, inputs, incomplete), np.broadcast_to(spread, incomplete.shape)
 
     return fill
 
 
-def seen(holed: Array) -> Mask:
-    """Nodes with an observed entry."""
-    return np.asarray(~np.isnan(holed).all(axis=0))
+def seen(incomplete: Array) -> Mask:
+    """Mask of the nodes with an observed entry."""
+    return np.asarray(~np.isnan(incomplete).all(axis=0))
 
 
-def signal_means(graph: Graph, inputs: Array, holed: Array) -> Array:
-    """Mean of the nodes observed in a signal; of all entries where there is none. For nodes never seen."""
-    means = observed_mean(holed, 1, np.nanmean(holed))
-    return np.where(np.isnan(holed), means[:, None], holed)
+def signal_means(graph: Graph, inputs: Array, incomplete: Array) -> Array:
+    """Impute the mean of the signal's observed nodes, or else of all entries."""
+    means = observed_mean(incomplete, 1, np.nanmean(incomplete))
+    return np.where(np.isnan(incomplete), means[:, None], incomplete)
 
 
 def for_seen_nodes(values: Values) -> Values:
-    """A method that needs entries of every node: nodes never seen get the mean of the others, signal by signal."""
+    """Apply a method to the observed nodes; the others get the mean of each signal."""
 
-    def completed(graph: Graph, inputs: Array, holed: Array) -> Array:
-        result, known = signal_means(graph, inputs, holed), seen(holed)
-        result[:, known] = values(graph, inputs, holed[:, known])
-        return np.where(np.isnan(holed), result, holed)
+    def completed(graph: Graph, inputs: Array, incomplete: Array) -> Array:
+        result, known = signal_means(graph, inputs, incomplete), seen(incomplete)
+        result[:, known] = values(graph, inputs, incomplete[:, known])
+        return np.where(np.isnan(incomplete), result, incomplete)
 
     return completed
 
 
-def graph_neighbours(graph: Graph, inputs: Array, holed: Array, means: Array | None = None) -> Array:
-    """Mean of a node, and the weighted mean of what its neighbours are above theirs in that signal.
+def graph_neighbours(graph: Graph, inputs: Array, incomplete: Array, means: Array | None = None) -> Array:
+    """Impute the mean of a node plus the weighted mean of its neighbours' deviations from theirs in that signal.
 
-    Means are those of the observed entries where not given. A node never seen has the weighted mean of its neighbours'
-    means; where no neighbour is observed, all nodes are neighbours with one weight.
+    Means are those of the observed entries unless given. A node without any has the weighted mean of its neighbours'
+    means; without an observed neighbour, all nodes are neighbours with equal weights.
     """
     if means is None:
-        means = observed_mean(holed, 0)
+        means = observed_mean(incomplete, 0)
         means = np.where(np.isnan(means), _weighted_mean(graph, means[None])[0], means)
-    completed = means + _weighted_mean(graph, holed - means)
-    return np.where(np.isnan(holed), completed, holed)
+    completed = means + _weighted_mean(graph, incomplete - means)
+    return np.where(np.isnan(incomplete), completed, incomplete)
 
 
 def _weighted_mean(graph: Graph, values: Array) -> Array:
-    """Of the neighbours' values that are there, else of all values that are there in the signal, else zero."""
+    """Weighted mean of the neighbours' observed values, or else of all in the signal, or else zero."""
     there = (~np.isnan(values)).astype(float)
     zeroed = np.nan_to_num(values)
     totals, sums = there @ graph.weights, zeroed @ graph.weights
@@ -347,30 +346,30 @@ def _weighted_mean(graph: Graph, values: Array) -> Array:
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), fallback)
 
 
-def iterative(graph: Graph | None, inputs: Array, holed: Array) -> Array:
-    """scikit-learn's `IterativeImputer` as it comes, the inputs among the columns."""
+def iterative(graph: Graph | None, inputs: Array, incomplete: Array) -> Array:
+    """Impute by scikit-learn's `IterativeImputer` with default settings; inputs are further columns."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its ten rounds to the end
-        filled: Array = IterativeImputer().fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+        filled: Array = IterativeImputer().fit_transform(np.hstack([inputs, incomplete]))[:, inputs.shape[1] :]
     return filled
 
 
-# ------------------------------------------------------------------------------------------------------------ judged
+# ------------------------------------------------------------------------------------------------------------ errors
 
 
 @dataclass(frozen=True, eq=False)
 class PredictionErrors:
-    """How well something predicts, signal by signal; NaN for a signal of which nothing was observed."""
+    """Errors of predictions, in all and per signal; NaN for a signal without values."""
 
     name: str
     n_values: int
     rmse: float
     crps: float
-    log_density: float  # in nats: mean over signals, or over values where they are judged one by one
-    is_by_value: bool  # whether it is the latter
+    log_density: float  # in nats: mean over signals, or over single values
+    is_by_value: bool  # whether it is over single values
     coverages: dict[float, float]  # by level
     squared_errors: Array  # (n_signals,): means over the values of each
     crps_values: Array
@@ -380,7 +379,7 @@ class PredictionErrors:
     def of(
         cls, name: str, observed: Array, mean: Array, std: Array, densities: Any = None, pits: Any = None
     ) -> PredictionErrors:
-        """Of predictions; with the joint `densities` of signals, else by value; coverage by `pits`, or normal ones."""
+        """Errors of predictions, by joint `densities` of signals or else by value, with normal `pits` by default."""
         known = ~np.isnan(observed)
         squares, ranked = np.where(known, np.square(observed - mean), np.nan), crps(observed, mean, std)
         by_value = log_density(observed, mean, std)
@@ -406,7 +405,7 @@ class PredictionErrors:
         return float(np.std(known, ddof=1) / np.sqrt(known.size)) if known.size > 1 else float("nan")
 
     def better_than(self, other: PredictionErrors) -> dict[str, bool]:
-        """Measures in which this one is better, and whether by more than one standard error over the signals."""
+        """Measures in which this one is better, and whether by more than one standard error."""
         lower_is_better = {
             "rmse": (self.rmse, other.rmse, self.squared_errors - other.squared_errors),
             "crps": (self.crps, other.crps, self.crps_values - other.crps_values),
@@ -421,10 +420,10 @@ class PredictionErrors:
         return found
 
 
-def forecasts(
+def prediction_errors(
     found: Sequence[Baseline], training: tuple[Array, Array], new: tuple[Array, Array] | None = None
 ) -> list[PredictionErrors]:
-    """How baselines did on new inputs and signals, or on the training signals, each from all others."""
+    """Errors of baselines on new signals, or on each training signal given all others."""
     performances = []
     for one in found:
         forecast = one.left_out(*training) if new is None else one.forecast(*training, new[0])
@@ -434,24 +433,24 @@ def forecasts(
     return performances
 
 
-def fillings(
-    name: str, fill: Callable[[Mask], Filled], graph: Any, inputs: Array, holed: Array, rows: slice
+def imputation_errors(
+    name: str, fill: Callable[[Mask], Imputed], graph: Any, inputs: Array, incomplete: Array, rows: slice
 ) -> list[PredictionErrors]:
-    """How we and others fill in entries of some rows that are hidden like the holes; none where there are no such ones.
+    """Errors of a model and of baselines at entries of some rows, hidden in the pattern of missing values, if any.
 
-    `fill` gives our values of these rows and their deviations without the hidden entries. Deviations of the others come
-    from entries hidden once more. The iterative imputer, which is slow, is one of them on small graphs.
+    `fill` returns the model's values of these rows and their deviations without the hidden entries. Baselines have
+    deviations by hiding more entries. The iterative imputer, which is slow, needs a small graph.
     """
-    out = hidden_at_once(holed, rows) if np.isnan(holed).any() else np.zeros(0, dtype=bool)
+    out = hidden_at_once(incomplete, rows) if np.isnan(incomplete).any() else np.zeros(0, dtype=bool)
     if not out.any():
         return []
-    partial, judged = np.where(out, np.nan, holed), np.where(out, holed, np.nan)
-    mean, std = np.full((2, *holed.shape), np.nan)
+    partial, scored = np.where(out, np.nan, incomplete), np.where(out, incomplete, np.nan)
+    mean, std = np.full((2, *incomplete.shape), np.nan)
     mean[rows], std[rows] = fill(out)
-    performances = [PredictionErrors.of(name, judged, mean, std)]
+    performances = [PredictionErrors.of(name, scored, mean, std)]
     others = {"neighbours on the graph": with_deviations(graph_neighbours)}
-    if inputs.shape[1] + holed.shape[1] <= MOST_IMPUTED:
+    if inputs.shape[1] + incomplete.shape[1] <= MOST_IMPUTED:
         others["iterative imputer"] = with_deviations(for_seen_nodes(iterative), n_rounds=1, n_folds=2)
     return performances + [
-        PredictionErrors.of(one, judged, *way(graph, inputs, partial)) for one, way in others.items()
+        PredictionErrors.of(one, scored, *way(graph, inputs, partial)) for one, way in others.items()
     ]

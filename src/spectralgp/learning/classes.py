@@ -1,4 +1,4 @@
-"""Learning of classes: filters of several strengths, weighed by what they say of labels left out, and a temperature."""
+"""Learning of classes: diffusions of several strengths, weighed by leave-one-out probabilities, and a temperature."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from spectralgp.model.fields.classes import ClassSites, LabelledField, given_lab
 from spectralgp.model.kernels import Diffusion, mean_power
 from spectralgp.model.spectra import FilterBank, Spectrum
 
-STRENGTHS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)  # of diffusion, from some neighbours to large parts of a graph
-AMPLITUDE = 10.0  # of latent fields: labels are nearly a function of them
-OWN_SHARE = 1e-3  # of a latent field's variance that a node has to itself
-FEATURE_SHARES = (0.0, 0.1, 0.5)  # of the variance that follows the features of nodes, where there are any
+STRENGTHS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)  # of diffusion, from a few neighbours to large parts of a graph
+AMPLITUDE = 10.0  # of latent fields, which nearly determine the labels
+OWN_SHARE = 1e-3  # of a latent field's variance that is independent between nodes
+FEATURE_SHARES = (0.0, 0.1, 0.5)  # of the variance that the features of nodes explain, if any
 LENGTHS = (0.3, 1.0, 3.0)  # of standardised inputs of signals
-# A label that is left out has fewer labels about it than a node without one: probabilities are to be sharper than those
-# that suit it best. Median and spread of the logarithm, from synthetic graphs and splits outside the benchmarks.
+# Log-normal prior of the temperature: its median sharpens probabilities, since a left-out label has fewer labels around
+# it than a node without one. From synthetic graphs and splits outside the benchmarks.
 LOG_TEMPERATURE = (0.5, 0.5)
 LARGEST_LOG_TEMPERATURE = 2.0
 SMALLEST_PROBABILITY = 1e-12
-SMALLEST_WEIGHT = 1e-3  # of a member that predictions ask
+SMALLEST_WEIGHT = 1e-3  # of a member in predictions
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCovariance:
-    """Covariance between all nodes and some of them: diffusion, a share of features, and a node's own."""
+    """Covariance between all nodes and the labelled ones: diffusion, features, and an independent part."""
 
     kernel: Diffusion
     feature_share: float
@@ -42,13 +42,13 @@ class ClassCovariance:
 
     @property
     def described(self) -> str:
-        """In words."""
+        """Description for the summary."""
         share = f", {self.feature_share:.0%} of the variance by features" if self.feature_share else ""
         return f"diffusion of strength {self.kernel.strength:g}{share}"
 
 
 def class_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[ClassCovariance]:
-    """Covariances of nodes with the known ones that are tried, weakest diffusion first, of mean variance one.
+    """Candidate covariances of nodes with the labelled ones, weakest diffusion first, of mean variance one.
 
     Features are standardised columns; their covariance is linear.
     """
@@ -75,7 +75,7 @@ def _power(kernel: Diffusion, eigenvalues: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LabelledEntries:
-    """Entries with a label: the signal of each, its node, and its class."""
+    """Labelled entries: signals, nodes and classes."""
 
     rows: Indices
     nodes: Indices
@@ -88,21 +88,21 @@ class LabelledEntries:
 
     @property
     def columns(self) -> Indices:
-        """Place of each entry's node among the known ones."""
+        """Position of each entry's node among the labelled ones."""
         return np.searchsorted(self.known, self.nodes)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMember:
-    """Latent fields with one covariance, and what they say of each label by the others."""
+    """Latent fields with one covariance, and leave-one-out probabilities of the labels."""
 
     nodes: ClassCovariance
-    length: float | None  # of the inputs; None where signals have none, or a kernel that is given
+    length: float | None  # length scale of the inputs; None without inputs or with a given kernel
     field: LabelledField
     left_out: Array  # shape (n_labels, n_classes)
 
     def probabilities(self, entries: LabelledEntries, between: Array, variance: float) -> Array:
-        """Of the classes at all nodes of a signal with these covariances with the labelled signals, and variance."""
+        """Class probabilities at all nodes of a signal, by its variance and covariances with the labelled ones."""
         cross = AMPLITUDE**2 * self.nodes.columns[:, entries.columns] * between[entries.rows]
         return self.field.probabilities(cross, AMPLITUDE**2 * variance * self.nodes.variances)
 
@@ -116,7 +116,7 @@ def learn_member(
     start: LabelledField | None,
     known: tuple[ClassSites, bool] | None = None,
 ) -> ClassMember:
-    """Condition latent fields on the labels, with this covariance of nodes and this one of signals.
+    """Condition latent fields on the labels, given a covariance of nodes and one of signals.
 
     `known` are sites that were found before, and whether they had settled.
     """
@@ -131,29 +131,29 @@ def learn_member(
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
-    """Members with their weights, and the temperature of the probabilities they give together."""
+    """Ensemble of members, and the temperature of its probabilities."""
 
     members: tuple[ClassMember, ...]
     weights: Array
-    temperature: float  # the power that probabilities are raised to
-    left_out: Array  # probabilities at each labelled entry by the other labels, shape (n_labels, n_classes)
+    temperature: float  # exponent of the probabilities
+    left_out: Array  # probabilities of each label given the others, shape (n_labels, n_classes)
 
     @property
     def heaviest(self) -> ClassMixture:
-        """Without members that hardly count, for predictions."""
+        """Ensemble without members of negligible weight, for predictions."""
         kept = np.flatnonzero(self.weights >= SMALLEST_WEIGHT * self.weights.max())
         weights = self.weights[kept] / self.weights[kept].sum()
         return replace(self, members=tuple(self.members[place] for place in kept), weights=weights)
 
 
 def sharpened(probabilities: Array, temperature: float) -> Array:
-    """Probabilities raised to a power, and normalised."""
+    """Probabilities raised to a power and normalised."""
     powers = np.maximum(probabilities, SMALLEST_PROBABILITY) ** temperature
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
-    """Average members by the probabilities they give the labels left out, as `averaging_weights`: equation (43)."""
+    """Ensemble with `averaging_weights` by leave-one-out probabilities, and its temperature: equation (43)."""
     each = np.arange(labels.size)
     said = np.stack([member.left_out for member in members])
     scores = np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1)

@@ -56,7 +56,7 @@ def learn_all(
     solver: Solver | None = None,
     warm_starts: Sequence[Fit | None] | None = None,
 ) -> list[Fit]:
-    """Learn graph kernels, each on its task and from its warm start, if it has one; kernels on one path share it."""
+    """Learn graph kernels on their tasks, from warm starts if given; kernels on one path share a search."""
     solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
     fits, left = dict[int, Fit](), list(range(len(kernels)))
     while left:
@@ -79,9 +79,9 @@ def learn_all(
 def learn_near(
     task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None, near: GraphGP | None = None
 ) -> Fit:
-    """Learn one graph kernel; signals with holes are first completed under a model of another form, if there is one.
+    """Learn one graph kernel; missing values are first imputed under a model `near` it, if given.
 
-    Of those, likelihoods are expected ones until `with_evidence`.
+    Likelihoods of incomplete signals are expected ones until `with_evidence`.
     """
     if task.is_complete:
         return learn_all([task], [kernel], solver, [warm_start])[0]

@@ -1,4 +1,4 @@
-"""Weights of models: the point of a simplex with the best score, and the scores that models are compared by."""
+"""Weights of models: maximisation of concave scores on the simplex."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy.special import softmax
 
 from spectralgp._basics.checks import Array
 
-Score = Callable[[Array], tuple[float, Array]]  # of weights: a value that is to be large, and its gradient
+Score = Callable[[Array], tuple[float, Array]]  # value and gradient at weights
 
-NEGLIGIBLE_WEIGHT = 1e-6  # of a model in a mixture
+NEGLIGIBLE_WEIGHT = 1e-6  # of a model in an ensemble
 ROUNDING = 1e-12
 
 
@@ -40,7 +40,7 @@ def simplex_weights(
         moved = weights * np.maximum(factors, 0.0)
         moved /= moved.sum()
         change = np.max(np.abs(moved - weights))
-        with np.errstate(all="ignore"):  # a step too far may leave an observation without a density
+        with np.errstate(all="ignore"):  # a long step may leave an observation without density
             value, gradient = score(moved)
         if np.min(factors) >= -ROUNDING and value >= best - ROUNDING * abs(best):
             weights, best, slope, step = moved, value, gradient, growth * step
@@ -89,7 +89,7 @@ def stacking_weights(
 
 
 def log_score(log_densities: Array, counts: Array, prior: float, total: float) -> Score:
-    """Log score of mixtures, with equal weights counted `prior` times, over a total."""
+    """Log score of mixtures relative to a total, with `prior` observations of equal weights."""
     scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
     shares, equal = counts / total, prior / total / log_densities.shape[1]
 
@@ -134,10 +134,10 @@ def averaging_weights(log_scores: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Distributions of single values as points with weights, in the units of the user."""
+    """Distributions of single values as weighted points, in the user's units."""
 
     points: Array  # shape (n_values, n_points)
-    weights: Array  # of the points, the same for all values; they add up to one
+    weights: Array  # of the points, equal for all values; they add up to one
 
     @classmethod
     def mixed(cls, weights: Array, parts: list[Array]) -> Quantiles:
@@ -146,7 +146,7 @@ class Quantiles:
         return cls(np.concatenate(parts, axis=1), np.concatenate(shares))
 
     def distance(self, other: Quantiles) -> float:
-        """Mean distance of two independent values, from the probabilities of being below each point."""
+        """Mean distance of two independent values, by the distribution functions at all points."""
         points = np.concatenate([self.points, other.points], axis=1)
         order, is_own = np.argsort(points, axis=1), np.arange(points.shape[1]) < self.weights.size
         gaps = np.diff(np.take_along_axis(points, order, axis=1), axis=1)

@@ -261,11 +261,11 @@ def _forecasts(
     """Errors of our model and of baselines on the same signals; none of the fit itself, or of a single signal."""
     if predictions.log_density is None or len(seen[1]) < 2:
         return ()
-    from spectralgp.learning.baselines import PredictionErrors, baselines_of, forecasts
+    from spectralgp.learning.baselines import PredictionErrors, baselines_of, prediction_errors
 
     ours, found = predictions, baselines_of(*seen, columns, None if order is None else order.factor)
     compared = (ours.observed, ours.mean, ours.std, ours.log_density, ours.transformed)
-    return (PredictionErrors.of(OURS, *compared), *forecasts(found, seen, new))
+    return (PredictionErrors.of(OURS, *compared), *prediction_errors(found, seen, new))
 
 
 def _imputations(
@@ -278,7 +278,7 @@ def _imputations(
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
     if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()
-    from spectralgp.learning.baselines import fillings
+    from spectralgp.learning.baselines import imputation_errors
 
     scored = slice(0 if new is None else len(seen[1]), None)
 
@@ -289,7 +289,7 @@ def _imputations(
             imputed = cast(Without, without)(hidden).imputed(np.arange(len(table)))
         return imputed.values, np.sqrt(imputed.values_variance())
 
-    return tuple(fillings(OURS, impute, graph, inputs, table, scored))
+    return tuple(imputation_errors(OURS, impute, graph, inputs, table, scored))
 
 
 def _host_array(array: Any) -> Array:
