@@ -56,7 +56,7 @@ KINDS = {
         lambda model: model.predict(NEW, return_std=True),
     ),
     "forecaster": Kind(
-        GraphGPForecaster(RING, components=(MaternComponent(0.5),), seasons=None, calendar=None),
+        GraphGPForecaster(RING, components=(MaternComponent(0.5),), seasons=None, calendar=None, residual=None),
         (np.cumsum(RNG.standard_normal((30, 6)), axis=0),),
         (np.ones((3, 6)),),
         lambda model: model.predict(3, return_std=True),
