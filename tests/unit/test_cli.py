@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
+from spectralgp.__main__ import main
 from spectralgp.cli import installation
 from spectralgp.cli import showcase as demo
 
@@ -178,12 +179,8 @@ def test_the_version_is_the_packages(invoke):
     assert (answer.exit_code, answer.stdout) == (0, f"spectralgp {spectralgp.__version__}\n")
 
 
-def test_python_m_spectralgp_runs():
-    source = Path(spectralgp.__file__).parents[1]
-    answer = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "spectralgp", "--version"],
-        env=os.environ | {"PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-    )
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"spectralgp {spectralgp.__version__}\n", "")
+def test_main_is_the_entry_point(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["spectralgp", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert spectralgp.__version__ in capsys.readouterr().out

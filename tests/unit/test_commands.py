@@ -973,6 +973,8 @@ def test_a_model_without_inputs_predicts_one_signal(folder):
     answered("score", "model.sgp", "--signals", "files/later.csv")
     said = refused("predict", "model.sgp", "--signals", "files/later.csv", "--out", "x.csv", status=2)
     assert "the model was fitted without inputs; got --signals" in said
+    said = refused("score", "model.sgp", "--signals", "files/later.csv", "--inputs", "time", status=2)
+    assert "--inputs must be left out: the model was fitted without inputs" in said
     assert "must have one row" in refused("predict", "model.sgp", "--observed", "files/later.csv", "--out", "x.csv")
 
 

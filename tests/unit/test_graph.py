@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 import re
 
@@ -133,8 +134,9 @@ def test_nothing_outside_can_change_a_graph(make):
         graph.names = ("a", "b", "c")
 
 
-def test_pickles_stay_frozen():
+def test_copies_are_the_graph_itself_and_pickles_stay_frozen():
     graph = Graph(PATH, names=["a", "b", "c"], coordinates=np.eye(3))
+    assert copy.copy(graph) is copy.deepcopy([graph])[0] is graph
     assert graph.degrees.sum() == 6.0
     restored = pickle.loads(pickle.dumps(graph))
     assert restored.names == ("a", "b", "c")

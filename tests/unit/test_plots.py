@@ -153,6 +153,8 @@ def test_one_signal_has_a_legend_where_it_has_a_label(graph, ax):
     plot_fourier(signal, graph, ax=ax, labels=["first"])
     assert "first" in texts(ax)
     assert texts(plot_fourier(np.ones((2, 9)), graph)) == ["signal 0", "signal 1"]
+    many = plot_fourier(np.ones((2, 301)), Graph.edgeless(301))
+    assert {line.get_linestyle() for line in many.lines} == {"None"}  # told apart by marks
 
 
 def test_filters_of_different_laplacians_share_a_relative_axis(graph, ax):
@@ -825,6 +827,7 @@ def pair():
 def test_the_bars_are_the_density_of_the_pit(forecasts, pair):
     observed, mean, std = forecasts
     left, right = plot_calibration(*forecasts, axes=pair, n_bins=5)
+    assert plot_calibration(*forecasts)[0].figure is not left.figure
     assert (left, right) == tuple(pair)
     shares = [
         np.mean((low < norm(mean, std).cdf(observed)) & (norm(mean, std).cdf(observed) <= low + 0.2))

@@ -286,6 +286,8 @@ def test_coefficients_must_be_numbers():
         Polynomial.from_coefficients([1.0, np.nan])
     with pytest.raises(ValueError, match=r"coefficients must have shape \(degree \+ 1,\); got \(1, 2\)"):
         Polynomial.from_coefficients([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="coefficients must hold at least one number"):
+        Polynomial.from_coefficients([])
 
 
 # ----- moved to other graphs -----

@@ -487,6 +487,8 @@ def test_packed_tables_are_read(tmp_path):
     (tmp_path / "signals.csv.gz").write_bytes(b"a,b,c\n1,2,3\n")
     with pytest.raises(ValueError, match=r"signals.csv.gz must be packed by gzip; got .*Rename"):
         read_table(tmp_path / "signals.csv.gz")
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "none.parquet")
 
 
 def test_parquet_columns_that_hold_no_numbers_are_named(tmp_path):
