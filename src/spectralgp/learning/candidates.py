@@ -21,13 +21,7 @@ from spectralgp.model.fields import (
     posterior_of,
     shrunk_posterior_of,
 )
-from spectralgp.model.kernels import (
-    GraphKernel,
-    Polynomial,
-    SpectralKernel,
-    StandardisedKernel,
-    with_residual,
-)
+from spectralgp.model.kernels import GraphKernel, Polynomial, SpectralKernel, StandardisedKernel, with_residual
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
 

@@ -95,10 +95,8 @@ class HiddenEntries:
                 own = signals if self.has_final_fits else signals.without(nothing, self.chosen)
                 self._cut[signals] = own, signals.without(self.hidden | self.in_signals, self.chosen)
             own, less = self._cut[task.signals]
-            self._parts[task] = (
-                task if self.has_final_fits else task.part(self.chosen, own),
-                task.part(self.chosen, less),
-            )
+            whole = task if self.has_final_fits else task.part(self.chosen, own)
+            self._parts[task] = whole, task.part(self.chosen, less)
         return self._parts[task]
 
     def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:

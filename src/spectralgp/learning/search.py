@@ -14,13 +14,7 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.learning.candidates import (
-    Candidate,
-    Setting,
-    Variant,
-    differ_in_scale,
-    with_tuned_means,
-)
+from spectralgp.learning.candidates import Candidate, Setting, Variant, differ_in_scale, with_tuned_means
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import FoldScores, Stacking
@@ -52,10 +46,8 @@ class Choices:
     @property
     def is_choice(self) -> bool:
         """Whether held-out scores choose: signals vary and there is more than one variant."""
-        setting = self.setting
-        return (
-            self.is_open and setting.has_folds and (setting.has_edges or len(setting.signals) > 1 or bool(self.further))
-        )
+        has_variants = self.setting.has_edges or len(self.setting.signals) > 1 or bool(self.further)
+        return self.is_open and self.setting.has_folds and has_variants
 
     @property
     def n_draws(self) -> int:
@@ -159,11 +151,10 @@ class Comparison:
         if not variants:
             return np.empty(0)
         own, starts = [self._candidate(one) for one in variants], [self._start(one) for one in variants]
-        found = self.validation.score(own, self.solver, starts)
+        self.stages.append(self.validation.score(own, self.solver, starts))
         self.variants += variants
         self.candidates += own
-        self.stages.append(found)
-        return found.scores
+        return self.stages[-1].scores
 
     @property
     def held_out(self) -> FoldScores:
@@ -244,8 +235,9 @@ class Comparison:
             n_values = held_out.value_weight * held_out.errors[..., 0].size
             return without_negligible(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
         prior = 0.0 if held_out.worth is None else 1.0
-        options: dict[str, Any] = {"n_steps": 1_000, "tolerance": 1e-6, "negligible": SMALLEST_SHARE}
-        return without_negligible(stacking_weights(*held_out.observations, prior, **options), most)
+        rows, counts = held_out.observations
+        found = stacking_weights(rows, counts, prior, n_steps=1_000, tolerance=1e-6, negligible=SMALLEST_SHARE)
+        return without_negligible(found, most)
 
 
 def compared_models(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[ComparedModel, ...]:
@@ -277,12 +269,13 @@ def search(comparison: Comparison, choices: Choices) -> None:
     kernels, is_small = first_kernels(setting), not setting.task.spectrum.needs_passes
     highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
     best = comparison.best
-    changes: list[dict[str, Any]] = [{"scale": other} for other in others]
+    steps: list[dict[str, Any]] = []
     if setting.has_edges and is_small:
-        changes.insert(0, {"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
-    for change, score in zip(changes, comparison.score([replace(best, **one) for one in changes]), strict=True):
+        steps.append({"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
+    steps += [{"scale": other} for other in others]
+    for step, score in zip(steps, comparison.score([replace(best, **step) for step in steps]), strict=True):
         if score > highest:
-            best = replace(best, **change)
+            best = replace(best, **step)
     if setting.has_edges:
         independent = [replace(best, kernel=Identity())] if is_small else []
         comparison.score(independent + ([] if setting.columns is None else [replace(best, carries=True)]))
