@@ -200,7 +200,7 @@ def labels_with(place: int, value: object) -> np.ndarray:
         (labels_with(7, np.inf), "got inf at node 7"),
         (np.where(np.arange(68).reshape(2, 34) == 37, 1.5, -1), r"got 1.5 at signal 1, node 3"),
         (np.array(["a", 1] * 17, dtype=object), "y must hold labels of one kind"),
-        (np.tile(CLUBS, (59, 1)), "at most 2,000 labels, whose covariance is written out; got 2,006"),
+        (np.tile(CLUBS, (59, 1)), "at most 2,000 labels, whose covariance is a full matrix; got 2,006"),
         (np.zeros(33), r"n_nodes = 34, the nodes of the graph; got \(33,\)"),
         (np.zeros((2, 2, 34)), r"got \(2, 2, 34\)"),
     ],
