@@ -164,6 +164,15 @@ def test_the_curvature_is_taken_anew_after_a_step_that_promised_ten_nats(top, n_
     assert objective.n_precisions == n_precisions
 
 
+@pytest.mark.parametrize(("bend", "points"), [(4.0, [0, 1, 0.25]), (100.0, [0, 1, 0.1, 0.01])])
+def test_a_step_that_is_too_long_is_cut_to_the_top_of_a_parabola_within_reason(bend, points):
+    """Of a curvature that is taken for one: to a tenth of the step at least."""
+    objective = Counting([1 / bend], np.array([[bend]]))
+    objective.precision = lambda x: np.eye(1)
+    maximise(objective, np.zeros(1), 1)
+    np.testing.assert_allclose(np.ravel(objective.points)[: len(points)], points, atol=1e-9)
+
+
 def test_a_curvature_that_is_not_known_is_that_of_one_unit_per_observation():
     """Ten observations, and a parabola as steep: the first step leads to its top, in units of two."""
     objective = Counting([0.9, -1.2], np.diag([10.0, 10.0]) / 4)

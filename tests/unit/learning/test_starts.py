@@ -51,7 +51,7 @@ def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch
     started = learn(own, kernel)
     assert started.converged
     assert started.log_posterior == pytest.approx(whole.log_posterior, abs=OPTIMUM)
-    assert started.n_evaluations < whole.n_evaluations
+    assert started.n_evaluations <= 10 < 30 < whole.n_evaluations
 
 
 def test_with_inputs_held_the_objective_is_that_of_the_other_parameters():
