@@ -233,25 +233,6 @@ class SmoothObjective(Constrained, Protocol):
         """Positive definite curvature for Newton steps, if one is known."""
 
 
-class HyperparameterEvidence(Protocol):
-    """Log marginal likelihood at one point, with its derivatives in all hyperparameters."""
-
-    @property
-    def log_likelihood(self) -> float:
-        """Total in nats, the 2 pi term included."""
-
-    @property
-    def gradient(self) -> Array:
-        """Gradient in the hyperparameters, in the order of `Objective`."""
-
-    @property
-    def errors(self) -> LikelihoodErrors:
-        """Bounds of the numerical errors of the log likelihood."""
-
-    def information(self, further: float = 0.0) -> Array | None:
-        """Fisher information, if values had a `further` white variance; None where the kernel has no Jacobian."""
-
-
 @dataclass(frozen=True, eq=False)
 class ModalEvidence(Evidence):
     """Evidence in the eigenbases of nodes and inputs, as a function of the hyperparameters."""
@@ -265,7 +246,7 @@ class ModalEvidence(Evidence):
 
     @property
     def gradient(self) -> Array:
-        """Equations (6) and (7)."""
+        """Gradient in all hyperparameters: equations (6) and (7)."""
         of_graph, n_inputs = self.kernel.pull_back(self, self.spectrum), self.input_slopes.shape[2]
         of_inputs = np.empty(0)
         if n_inputs:
@@ -275,7 +256,7 @@ class ModalEvidence(Evidence):
 
     @property
     def errors(self) -> LikelihoodErrors:
-        """Errors of the quadrature, if the spectrum is one."""
+        """Bounds of the numerical errors of the log likelihood: those of a quadrature."""
 
         def variances(eigenvalues: Array) -> Array:
             own = self.kernel.residual_power(eigenvalues) + self.noise_variance
@@ -284,7 +265,7 @@ class ModalEvidence(Evidence):
         return self.data.errors(variances)
 
     def information(self, further: float = 0.0) -> Array | None:
-        """Equation (19)."""
+        """Fisher information, if values had a `further` white variance; None without a Jacobian: equation (19)."""
         eigenvalues = self.spectrum.eigenvalues
         jacobians = power_jacobians(self.kernel, eigenvalues)
         if jacobians is None:
@@ -293,8 +274,11 @@ class ModalEvidence(Evidence):
         filters = list(zip((self.rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), self.noise_variance))] if self.learns_noise else []
         precisions = 1 / (1 / self.precisions + further) if further else self.precisions
-        slopes = self.input_slopes
-        return fisher_information(precisions, self.power, self.spectrum.multiplicities, filters, slopes, noise)
+        known = precisions, self.power, self.spectrum.multiplicities
+        return fisher_information(*known, filters, self.input_slopes, noise)
+
+
+HyperparameterEvidence = ModalEvidence | TimeEvidence  # with the same four verbs
 
 
 class Objective:
@@ -329,7 +313,8 @@ class Objective:
         self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
         self.units[: self.n_graph] = search.theta_units(task.variance)
         is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
-        self.is_in_time = is_on_it and task.is_in_time  # whether signals are filtered in the order of time
+        is_known = task.is_in_time and power_jacobians(graph_kernel, np.zeros(1)) is not None
+        self.is_in_time = is_on_it and is_known  # whether signals are filtered in the order of time
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[bytes, float, Array] | None = None
         self._inputs: tuple[bytes, InputCovariance, Array] | None = None if before is None else before._inputs
@@ -487,17 +472,8 @@ class Objective:
                 vectors = vectors if task.carried is None else block_diag(vectors, vectors)
                 self._rotated = (basis, rows, self._read[1].rotate(vectors))
             power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-            evidence = ModalEvidence(
-                rows,
-                power,
-                residual + noise_variance,
-                self._rotated[2],
-                graph_kernel,
-                self.spectrum,
-                self._inputs[2],
-                noise_variance,
-                self.learns_noise,
-            )
+            point = graph_kernel, self.spectrum, self._inputs[2], noise_variance, self.learns_noise
+            evidence = ModalEvidence(rows, power, residual + noise_variance, self._rotated[2], *point)
             if task.carried is not None:
                 # the most likely autoregressive term at every step: to first order nothing else depends on it
                 known = evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper

@@ -144,7 +144,7 @@ def learn_on_graph(
     task = series_task(spectrum, timeline.times, values)
     if start is None:
         kernel = ProcessKernel.open(components, power, rate, residual, RatePriors.of(components, timeline))
-        kernel = kernel.bind(spectrum)  # and from constant filters of the last form, beside those of the path
+        kernel = kernel.bind(spectrum)  # its last form starts from constant filters too, not from its path alone
         kernel = kernel.with_theta(kernel.search().starting_points(spectrum, task.variance)[-1])
     else:
         kernel = replace(start.kernel, priors=RatePriors.of(start.kernel.components, timeline))
@@ -154,8 +154,9 @@ def learn_on_graph(
         warm = Fit(model, 0.0, 0.0, start.certificate, start.outcome, start.detail, ())
     fit = _learnt(task, kernel, solver, warm, most_first)
     while busy := _busy(fit):
-        chosen = replace(fit.model, graph_kernel=process_kernel(fit.model).chosen(busy))
-        fewer = _learnt(task, process_kernel(chosen), solver, replace(fit, model=chosen), most_first)
+        kernel = process_kernel(fit.model).chosen(busy)
+        kernel = replace(kernel, priors=RatePriors.of(kernel.components, timeline))
+        fewer = _learnt(task, kernel, solver, replace(fit, model=replace(fit.model, graph_kernel=kernel)), most_first)
         fit = replace(fewer, stages=fit.stages + fewer.stages)
     return SeriesFit.of(task, fit)
 
@@ -306,12 +307,10 @@ class _SeparateNodes:
         precisions[n : 2 * n] = self.priors.spreads**-2.0
 
         def valued(x: Array) -> tuple[Array, Array]:
-            slopes = evaluate(self.process(x).space, self.timeline, values)
+            likelihoods, slopes = evaluate(self.process(x).space, self.timeline, values)
             deviations = x - centre
-            gradient = (
-                np.vstack([slopes.powers, slopes.rates, slopes.own]) * np.exp(x) - precisions[:, None] * deviations
-            )
-            return slopes.values - 0.5 * precisions @ deviations**2, gradient
+            gradient = slopes * np.exp(x) - precisions[:, None] * deviations
+            return likelihoods - 0.5 * precisions @ deviations**2, gradient
 
         value, gradient = valued(x)
         damping, is_live = np.full(n_nodes, DAMPING), np.ones(n_nodes, bool)

@@ -19,7 +19,6 @@ from spectralgp.model.statespace import (
     Component,
     Filter,
     MaternComponent,
-    ProcessGradient,
     StateSpace,
     Timeline,
     evaluate,
@@ -214,19 +213,18 @@ class TimeEvidence:
     errors: ClassVar[LikelihoodErrors] = LikelihoodErrors()  # none
 
     @cached_property
-    def _slopes(self) -> ProcessGradient:
+    def _evaluated(self) -> tuple[Array, Array]:
         return evaluate(self.space, self.timeline, self.coefficients)
 
     @property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included."""
-        return float(self._slopes.values.sum())
+        return float(self._evaluated[0].sum())
 
     @property
     def gradient(self) -> Array:
         """Gradient in all parameters."""
-        local = np.vstack([self._slopes.powers, self._slopes.rates, self._slopes.own])
-        return np.tensordot(local, self.jacobian, 2)
+        return np.tensordot(self._evaluated[1], self.jacobian, 2)
 
     def information(self, further: float = 0.0) -> Array:
         """Fisher information of all parameters, equation (33), if values had a `further` white variance."""

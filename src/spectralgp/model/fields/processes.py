@@ -15,9 +15,9 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import UNSAVED, Positive, ge
 from spectralgp.model.fields.markov import TimeCovariance, process_rows, state_space
 from spectralgp.model.kernels import GraphKernel, Identity, SpectralKernel, power_jacobians
-from spectralgp.model.kernels.base import CombinedKernel, CombinedSearch
+from spectralgp.model.kernels.base import CombinedKernel, CombinedSearch, joint_prior
 from spectralgp.model.kernels.inputs import MaternTerm
-from spectralgp.model.kernels.search import SIGNAL_SHARE, LogPrior
+from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 from spectralgp.model.statespace import Component, StateSpace, Timeline
 
@@ -53,11 +53,6 @@ class RatePriors:
                 centres[number] = np.log(max(component.angles[0] / (2 * np.pi * FIRST_TURNS), 1 / span))
                 spreads[number] = PERIOD_SPREAD
         return cls(centres, spreads, reach * np.array(drifting), LEAST_RATE / span)
-
-    def chosen(self, numbers: Sequence[int]) -> RatePriors:
-        """Priors of some of the components."""
-        some = list(numbers)
-        return RatePriors(self.centres[some], self.spreads[some], self.shifts[some], self.least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +114,7 @@ class ProcessKernel(CombinedKernel):
             self,
             kernels=(*of_both, *self.kernels[2 * self.n_components :]),
             components=tuple(self.components[number] for number in numbers),
-            priors=None if self.priors is None else self.priors.chosen(numbers),
+            priors=None,  # which depend on all components
         )
 
     def search(self) -> ProcessSearch:
@@ -200,58 +195,45 @@ class ProcessSearch(CombinedSearch):
         grown = [form(turn, 0) for turn in range(n_powers)] + [form(n_powers - 1, turn) for turn in range(1, n_rates)]
         return tuple(grown)
 
-    def _by_scale(self, variance: float, rates: Array) -> list[Any]:
-        """Each search space with its scale: variances, and rates."""
-        n = self.kernel.n_components
+    @property
+    def priors(self) -> RatePriors:
+        """Priors of the rates, which all kernels have that are learnt."""
+        assert self.kernel.priors is not None
+        return self.kernel.priors
+
+    def _by_scale(self, variance: float, shift: float = 0.0, share: float = 1.0) -> list[tuple[KernelSearch, float]]:
+        """Each search space with its scale: variances, or typical rates, shifted and divided by a share."""
+        n, rates = self.kernel.n_components, np.exp(self.priors.centres + shift * self.priors.shifts) / share
         scales = [*[variance] * n, *rates.tolist(), *[variance] * (len(self.parts) - 2 * n)]
         return list(zip(self.parts, scales, strict=True))
 
     def bounds(self, variance: float) -> Array:
-        return np.vstack([part.bounds(scale) for part, scale in self._by_scale(variance, self._typical_rates)])
+        return np.vstack([part.bounds(scale) for part, scale in self._by_scale(variance)])
 
     def theta_units(self, variance: float) -> Array:
-        return np.concatenate(
-            [part.theta_units(scale) for part, scale in self._by_scale(variance, self._typical_rates)]
-        )
-
-    @property
-    def _typical_rates(self) -> Array:
-        return np.exp(self._priors.centres)
-
-    @property
-    def _priors(self) -> RatePriors:
-        assert self.kernel.priors is not None  # as in all kernels that are learnt
-        return self.kernel.priors
+        return np.concatenate([part.theta_units(scale) for part, scale in self._by_scale(variance)])
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        """Constant filters, at rates faster and slower than the usual ones, and last at these."""
-        priors, share = self._priors, variance / (len(self.parts) - self.kernel.n_components)
-        found = []
-        for shift in SHIFTS:
-            rates = np.exp(priors.centres + shift * priors.shifts) / SIGNAL_SHARE
-            pairs = self._by_scale(share, rates)
-            found.append(np.concatenate([part.starting_points(spectrum, scale)[-1] for part, scale in pairs]))
-        return found
+        """Constant filters, at rates faster and slower than typical ones, and last at these."""
+        equal = variance / (len(self.parts) - self.kernel.n_components)
+        by_shift = [self._by_scale(equal, shift, SIGNAL_SHARE) for shift in SHIFTS]
+        return [
+            np.concatenate([part.starting_points(spectrum, scale)[-1] for part, scale in pairs]) for pairs in by_shift
+        ]
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
-        """Priors of all kernels, and of the log of each mean rate."""
-        kernel, n = self.kernel, self.kernel.n_components
-        n_parameters = kernel.places[-1].stop
-        value, slope, noise_slope = 0.0, np.zeros(n_parameters), 0.0
-        precision = np.zeros((n_parameters, n_parameters))
-        for number, (part, place) in enumerate(zip(self.parts, kernel.places, strict=True)):
-            is_rate = n <= number < 2 * n
-            own = part.log_prior(spectrum, kernel.least_rate if is_rate else noise_variance)
-            value, slope[place], precision[place, place] = value + own.value, own.slope, own.precision
-            if not is_rate:
-                noise_slope += own.noise_slope
-                continue
-            rate, eigenvalues = kernel.kernels[number], spectrum.eigenvalues
-            mean = kernel.least_rate + float(mean_over_nodes(spectrum, rate.power(eigenvalues)))
-            spread = self._priors.spreads[number - n]
-            deviation = float(np.log(mean) - self._priors.centres[number - n]) / spread
-            direction = mean_over_nodes(spectrum, rate.power_jacobian(eigenvalues)) / (mean * spread)
-            value -= 0.5 * deviation**2
-            slope[place] -= deviation * direction
-            precision[place, place] += np.outer(direction, direction)
-        return LogPrior(float(value), slope, noise_slope, precision)
+        n = self.kernel.n_components
+        rates = [self._rate_prior(spectrum, number) for number in range(n)]
+        powers = [part.log_prior(spectrum, noise_variance) for part in self.parts[:n] + self.parts[2 * n :]]
+        return joint_prior([*powers[:n], *rates, *powers[n:]])
+
+    def _rate_prior(self, spectrum: Spectrum, number: int) -> LogPrior:
+        """Prior of the parameters of a rate, and of the log of its mean."""
+        kernel, place = self.kernel, self.kernel.n_components + number
+        rate, own = kernel.kernels[place], self.parts[place].log_prior(spectrum, kernel.least_rate)
+        mean = kernel.least_rate + float(mean_over_nodes(spectrum, rate.power(spectrum.eigenvalues)))
+        spread = self.priors.spreads[number]
+        deviation = float(np.log(mean) - self.priors.centres[number]) / spread
+        direction = mean_over_nodes(spectrum, rate.power_jacobian(spectrum.eigenvalues)) / (mean * spread)
+        slope, precision = own.slope - deviation * direction, own.precision + np.outer(direction, direction)
+        return LogPrior(own.value - 0.5 * deviation**2, slope, 0.0, precision)

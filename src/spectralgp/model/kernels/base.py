@@ -247,18 +247,22 @@ class CombinedSearch(KernelSearch):
         return np.concatenate([part.theta_units(variance) for part in self.parts])
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
-        priors = [part.log_prior(spectrum, noise_variance) for part in self.parts]
-        values, slopes, noise_slopes, precisions = zip(*priors, strict=True)
-        slope, start = np.concatenate(slopes), 0
-        precision = np.zeros((slope.size, slope.size))
-        for own in precisions:  # SciPy's block_diag would take as long as all the rest
-            precision[start : start + len(own), start : start + len(own)] = own
-            start += len(own)
-        return LogPrior(sum(values), slope, sum(noise_slopes), precision)
+        return joint_prior([part.log_prior(spectrum, noise_variance) for part in self.parts])
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         pairs = zip(self.parts, self.kernel.places, strict=True)
         return tuple(one.after(place.start) for part, place in pairs for one in part.positivity(spectrum, coarse))
+
+
+def joint_prior(priors: Sequence[LogPrior]) -> LogPrior:
+    """Return the joint prior of independent kernels."""
+    values, slopes, noise_slopes, precisions = zip(*priors, strict=True)
+    slope, start = np.concatenate(slopes), 0
+    precision = np.zeros((slope.size, slope.size))
+    for own in precisions:  # SciPy's block_diag would take as long as all the rest
+        precision[start : start + len(own), start : start + len(own)] = own
+        start += len(own)
+    return LogPrior(sum(values), slope, sum(noise_slopes), precision)
 
 
 def _in_step(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -3,7 +3,6 @@
 from spectralgp.model.statespace.components import Component, MaternComponent, OscillatorComponent
 from spectralgp.model.statespace.filters import (
     Filter,
-    ProcessGradient,
     StateSpace,
     Timeline,
     distinct,
@@ -17,7 +16,6 @@ __all__ = [
     "Filter",
     "MaternComponent",
     "OscillatorComponent",
-    "ProcessGradient",
     "StateSpace",
     "Timeline",
     "distinct",

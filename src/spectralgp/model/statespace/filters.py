@@ -95,15 +95,6 @@ class TransitionMatrices(NamedTuple):
         return written_out(self.entries, self.rows, self.columns, self.noises.shape[1])
 
 
-class ProcessGradient(NamedTuple):
-    """Log likelihood of every mode, and its derivatives: equation (30)."""
-
-    values: Array  # (n_modes,)
-    powers: Array  # (n_components, n_modes)
-    rates: Array  # (n_components, n_modes)
-    own: Array  # (n_modes,)
-
-
 class StateLayout(NamedTuple):
     """States of components one after the other, in blocks with a transition each."""
 
@@ -150,13 +141,10 @@ class StateSpace:
         """Layout of the states."""
         return state_layout(self.components)
 
-    @property
-    def n_states(self) -> int:
-        """Number of states per mode."""
-        return self.layout.n_states
-
     def modes(self, chosen: slice) -> StateSpace:
         """Return some of the modes."""
+        if chosen.start == 0 and chosen.stop >= self.own.size:
+            return self
         return replace(self, powers=self.powers[:, chosen], rates=self.rates[:, chosen], own=self.own[chosen])
 
     @cached_property
@@ -257,7 +245,7 @@ class Filter:
     @classmethod
     def of(cls, space: StateSpace, timeline: Timeline, keeps_covariances: bool = False) -> Filter:
         """Return the filter from the stationary distribution."""
-        matrices, mean = space.matrices(timeline.gaps), np.zeros((space.n_states, space.n_modes))
+        matrices, mean = space.matrices(timeline.gaps), np.zeros((space.layout.n_states, space.n_modes))
         return cls(space, timeline, matrices, mean, space.stationary, keeps_covariances)
 
     @classmethod
@@ -323,7 +311,7 @@ class Filter:
         ``N`` of those after. Covariances of every step must be kept.
         """
         space, line = self.space, self.timeline
-        n_steps, states = line.times.size, (space.n_states, space.n_states, space.n_modes)
+        n_steps, states = line.times.size, (space.layout.n_states, space.layout.n_states, space.n_modes)
         before = np.searchsorted(line.times, times, side="right") - 1
         has_past, has_future = before >= 0, before + 1 < n_steps
         left = np.broadcast_to(space.stationary, (times.size, *states)).copy()
@@ -362,10 +350,10 @@ class Filter:
         innovations = white * np.sqrt(self.variances)
         return _loops().forward(self.chain, self.table, self.mean, innovations, False, False)[0]
 
-    def slopes(self, values: Sequence[Array]) -> ProcessGradient:
-        """Return the log likelihood with its derivatives, equation (30), of values whose outer products add up.
+    def slopes(self, values: Sequence[Array]) -> tuple[Array, Array]:
+        """Return log likelihoods by mode, and slopes (2 n_components + 1, n_modes) in powers, rates and own: (30).
 
-        They are the signals, and factors of the covariance of missing values.
+        Values, whose outer products add up, are the signals, and factors of the covariance of missing values.
         """
         (total,), sums, first, crossed, _ = self._informations(with_sums=True)
         lengths = np.zeros(self.space.n_modes)
@@ -378,29 +366,27 @@ class Filter:
             on_noises = on_noises + 0.5 * squares
             on_first = on_first + 0.5 * at_first
             on_entries = on_entries + with_states
-        powers, rates = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
-        return ProcessGradient(self._log_densities(lengths), powers, rates, on_own)
+        slopes = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
+        return self._log_densities(lengths), np.vstack([*slopes, on_own])
 
 
 def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
     """Yield lots of modes whose arrays are of bounded size."""
-    n_states, n_gaps, n_steps = space.n_states, timeline.gaps.size, timeline.times.size
+    n_states, n_gaps, n_steps = space.layout.n_states, timeline.gaps.size, timeline.times.size
     per_mode = n_steps * (3 + n_states) + 4 * n_gaps * n_states**2
     per_mode += n_steps * n_states**2 if n_gaps > 1 else 0
     length = max(8, MOST_NUMBERS // per_mode)
     yield from (slice(start, start + length) for start in range(0, space.n_modes, length))
 
 
-def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> ProcessGradient:
-    """Log likelihoods with their derivatives, by lots of modes: equation (30)."""
-    chosen = list(lots(space, timeline))
-    if len(chosen) == 1:
-        return Filter.of(space, timeline, keeps_covariances=True).slopes(values)
+def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> tuple[Array, Array]:
+    """Return log likelihoods by mode and their slopes, as in `Filter.slopes`, by lots of modes."""
     found = [
         Filter.of(space.modes(lot), timeline, keeps_covariances=True).slopes([one[:, lot] for one in values])
-        for lot in chosen
+        for lot in lots(space, timeline)
     ]
-    return ProcessGradient(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+    values_by_lot, slopes = zip(*found, strict=True)
+    return np.concatenate(values_by_lot), np.concatenate(slopes, axis=1)
 
 
 # ---------------------------------------------------------------------------------------------- Whittle's information
