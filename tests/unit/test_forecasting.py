@@ -40,8 +40,8 @@ from spectralgp.series.stack import (
     HorizonScores,
     MemberScores,
     _forecasts,
-    _judged_at,
     _MemberForecasts,
+    _validated_at,
     as_correlations,
     block_ends,
     densities_by_share,
@@ -606,7 +606,7 @@ def test_a_horizon_is_judged_in_two_later_blocks(drifting):
     variances = [np.full(first.shape, 1.0), np.full(first.shape, 3.0)]
     one = _MemberForecasts(horizon, origins, rows, observed, [first, second], variances)
     own = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
-    found = _judged_at(one, cuts, weights, [own], with_drift=True)
+    found = _validated_at(one, cuts, weights, [own], with_drift=True)
     errors, variance, gains, penalties, parts = observed - 0.75 * first - 0.25 * second, 1.5, [], [], []
     densities = np.zeros((1, len(SHARES)))
     for start, end in ((72, 96), (96, 120)):
@@ -699,7 +699,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
     expected = [[ends[place][0], ends[4 + place][0]] for place in range(4)]
     totals = []
     for said, one, own in zip(found.by_horizon, forecasts, expected, strict=True):
-        alone = _judged_at(one, [36, 48, 60], found.weights, own, with_drift=True)
+        alone = _validated_at(one, [36, 48, 60], found.weights, own, with_drift=True)
         np.testing.assert_allclose(said.densities, alone.densities, rtol=1e-7)
         np.testing.assert_allclose(said.drift_gains, alone.drift_gains, rtol=1e-7)
         np.testing.assert_allclose(said.scored.mean, alone.scored.mean, rtol=1e-7)

@@ -31,7 +31,6 @@ from spectralgp.series.model import (
     backtested,
     backtested_after,
     component_words,
-    doubts,
     given_in_turn,
     imputed,
     innovations,
@@ -42,6 +41,7 @@ from spectralgp.series.model import (
     paths,
     scored_rows,
     summary_of,
+    update_warnings,
 )
 from spectralgp.series.times import (
     Clock,
@@ -444,8 +444,8 @@ class GraphGPForecaster(GraphEstimator):
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self.model_.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
-        for doubt in doubts(self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
-            warnings.warn(doubt, stacklevel=2)
+        for warning in update_warnings(self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
+            warnings.warn(warning, stacklevel=2)
         self._show(self.model_.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
         return self
@@ -456,8 +456,8 @@ class GraphGPForecaster(GraphEstimator):
         Parameters
         ----------
         Y, X : array or table
-            Rows of `fit`, later ones, or both; NaN where nothing was observed. An array that has as many rows as the
-            model has seen is taken for those.
+            Rows of `fit`, later ones, or both; NaN where nothing was observed. An array of the same number of
+            rows as the model has seen is taken for those.
 
         Returns
         -------
@@ -536,8 +536,8 @@ class GraphGPForecaster(GraphEstimator):
         Parameters
         ----------
         Y, X : array or table, optional
-            Rows after the last one: forecasts go on from here, with what was learnt kept, and the model stays as it
-            is. A table with times may begin earlier: rows up to the last one start the filters. If not given,
+            Rows after the last one; hyperparameters stay, and so does the model's state. A table with times may
+            begin earlier: rows up to the last one start the filters. By default,
             the last two fifths of the rows of `fit`, by models of the first three: `backtest_`, at its own horizons.
         horizons : sequence of int, default=(1, 6, 24)
             Rows ahead.
@@ -653,7 +653,7 @@ class GraphGPForecaster(GraphEstimator):
     ) -> Path:
         """Write a report of the forecasts and how good they are: one HTML file that needs no network.
 
-        It says first how far forecasts are off by horizon, beside persistence and the seasonal naive forecast, how many
+        It says first how far forecasts are off by horizon, with persistence and the seasonal naive forecast, how many
         values are inside their intervals and where errors are largest; then come a map of the forecast, a node's past
         with its forecast, scores and calibration by horizon, what neighbours share, time scales by frequency, and the
         certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
@@ -663,9 +663,9 @@ class GraphGPForecaster(GraphEstimator):
         path : path
             The file to write. One of that name is replaced, whole or not at all.
         Y : array or table of shape (n_steps, n_nodes), optional
-            Rows to show: those up to the last one before the forecast, later ones beside it; these judge the forecasts
-            too, where there are two and no exogenous columns. The rows of `fit` and `update` if not given. An array
-            that has as many rows as the model has seen is taken for those.
+            Rows to show: those up to the last one before the forecast, later ones with it; these score the forecasts
+            too, if there are two and no exogenous columns. The rows of `fit` and `update` if not given. An array
+            of the same number of rows as the model has seen is taken for those.
         X : array or table, optional
             Exogenous columns of the rows of the forecast, if `fit` had any.
         horizon : int, default=24

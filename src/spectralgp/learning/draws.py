@@ -158,7 +158,7 @@ class HyperparameterPosterior(JointParameters):
         )
 
     def levels(self, points: list[Array], random_state: np.random.Generator) -> Array | None:
-        """Levels of the nodes, one row per point, drawn from their law there with the moments of that law."""
+        """Levels of the nodes, one row per point, drawn from their distribution there, with its exact moments."""
         if not len(self.task.centred_at):
             return None
         normal = random_state.standard_normal((len(points), len(self.task.centred_at)))

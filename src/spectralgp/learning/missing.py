@@ -188,7 +188,7 @@ class _ExpectationMaximisation:
             return None
         step = self._step(fit.model, fit, False, solver)
         self.restarts = step.fit.restarts
-        # what is higher for signals completed under a model is likelier than it given what was observed too
+        # a gain of the expected log posterior is a gain given the observed values too
         return step.fit if step.gain > self.tolerance_nats else None
 
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:

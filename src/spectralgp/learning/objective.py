@@ -67,7 +67,7 @@ def check_noise(noise_variance: NoiseVariance) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Data and settings of one learning problem; the graph kernel is left open. Made by `Task.of`."""
+    """Data and settings of one learning problem, for any graph kernel. Made by `Task.of`."""
 
     graph: Annotated[GraphBase, UNSAVED]
     input_kernel: InputKernel
@@ -373,7 +373,7 @@ class Objective:
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
 
     def model(self, x: Array, carries: bool = True) -> GraphGP:
-        """The prior at ``x``, with the autoregressive term unless that is left out."""
+        """Return the prior at ``x``, with or without the autoregressive term."""
         graph_kernel, input_theta, noise_variance = self.split(x)
         model = GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
         if self.task.carried is None or not carries:

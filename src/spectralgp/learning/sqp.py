@@ -25,8 +25,8 @@ COARSE_TOLERANCE_PER_SIGNAL = 0.01  # the same for each signal, where there are 
 WAY_TOLERANCE_NATS = 0.01  # the same of forms without a prior, which decide what maximum the next one finds
 SAME_NATS = 0.05  # along a parabola: points nearer than this to a maximum lead to it
 DISTINCT_NATS = 4 * COARSE_TOLERANCE_NATS  # in height or along a parabola: coarse solutions of different maxima
-SIGNALS_BEFORE_ALL = 300  # drawn at random to start from, where there are at least twice as many
-SILENT_SHARE = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
+SIGNALS_BEFORE_ALL = 300  # drawn at random for a first fit, if there are at least twice this number
+SILENT_SHARE = 1e-6  # mean power, as a share of the unexplained variance, below which a filter explains nothing
 SILENT_COARSE_SHARE = 0.05  # the same of a coarse solution, which may be on its way there
 
 # An ascent. By VIOLATION, a share of its largest value, a filter may fall below zero until it is lifted: no evaluation
@@ -151,7 +151,7 @@ class Sqp(Solver):
             silent_share = SILENT_SHARE if solver.tolerance_nats is None else SILENT_COARSE_SHARE
             spectrum, stage = found.objective.spectrum, found.stage
             if form in kernels:
-                # neither the last steps nor restarts feed the continuation: a kernel is learnt alike beside others
+                # neither the last steps nor restarts feed the continuation, so that kernels do not affect each other
                 is_exact = solver.tolerance_nats == self.tolerance_nats
                 exact = found if is_exact else self._refined(found.objective, [found.x])
                 fit = self._restarted(self._judged(exact, (*stages, exact.stage)), exact.objective)
@@ -485,7 +485,7 @@ def _climb(
         new_value, gradient = objective.evaluate(new)
         if new_value >= value + SUFFICIENT_GAIN * share * promised:
             return new, new_value, gradient
-        # the maximum of the parabola through what is known, within reason
+        # the maximum of the parabola through the known values, within limits
         bend = 2 * (value + share * promised - new_value)
         best = share * share * promised / bend if np.isfinite(bend) else 0.0
         share = float(np.clip(best, 0.1 * share, 0.5 * share))
@@ -557,7 +557,7 @@ class _Constraints:
             padded = np.concatenate([[np.inf], spare, [np.inf]])
             minima = (spare <= padded[:-2]) & (spare <= padded[2:])
             violated = filtered.rows_of(minima & (spare < -VIOLATION * np.max(np.abs(response))), x.size)
-            # what was asked for already and is missed by rounding is not met by asking again
+            # constraints that are known and violated by rounding are not added again
             is_known = np.any(np.all(violated[:, None] == self.filters[index], axis=2), axis=1)
             self.filters[index] = np.vstack([self.filters[index], violated[~is_known]])
             has_violated = has_violated or not np.all(is_known)

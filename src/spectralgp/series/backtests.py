@@ -108,8 +108,8 @@ def scored(
     for horizon, own in zip(horizons.tolist(), forecasts, strict=True):
         observed, mean, std = own.observed, own.mean, own.std
         lags = [horizon] if season is None else [horizon, season * -(-horizon // season)]
-        laws = [(mean, std), *(naive(values, own.targets, lag, before) for lag in lags)]
-        for name, (centre, spread) in zip(names, laws, strict=True):
+        moments = [(mean, std), *(naive(values, own.targets, lag, before) for lag in lags)]
+        for name, (centre, spread) in zip(names, moments, strict=True):
             known = np.where(np.isfinite(centre), observed, np.nan)
             is_any = np.isfinite(known).any()
             rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
@@ -143,21 +143,21 @@ def steps_ahead(*horizons: int) -> str:
 
 def coverage_words(backtest: Backtest) -> list[str]:
     """Sentences about horizons whose intervals were too narrow or too wide."""
-    said = []
+    sentences = []
     for horizon, share in backtest.miscovered:
         way = "too narrow, and wider by now" if share < GOOD_COVERAGE[0] else "too wide"
-        said.append(f"90% intervals {steps_ahead(horizon)} covered {share:.1%} of what came: {way}.")
-    return said
+        sentences.append(f"90% intervals {steps_ahead(horizon)} covered {share:.1%} of what came: {way}.")
+    return sentences
 
 
 def rival_words(backtest: Backtest) -> list[str]:
     """Sentences about horizons at which a naive forecast had the smaller error."""
-    said = []
+    sentences = []
     for name, errors in backtest.rmse.items():
         better = backtest.horizons[errors < backtest.rmse["model"]].tolist()
         if better:
-            said.append(f"{name} had the smaller error {steps_ahead(*better)}.")
-    return said
+            sentences.append(f"{name} had the smaller error {steps_ahead(*better)}.")
+    return sentences
 
 
 def listed(numbers: list[int]) -> str:

@@ -29,7 +29,7 @@ YEARLY_HARMONICS = 4
 DAYS_OF_WEEK = 7
 MOST_SEASONS = 4  # that are looked for in a periodogram
 PENALTIES = np.geomspace(0.1, 1e5, 19)  # of the ridge, in rows
-LEAST_GAIN = 0.01  # of the squared error of what was held out, for which a season is taken
+LEAST_GAIN = 0.01  # of the held-out squared error, for which a season is added
 BLOCKS = (0.6, 0.8, 1.0)  # of the rows: learnt before each of the first two, validated from there to the next
 FEWEST_JUDGED = 10  # rows, below which nothing is held out
 MOST_GRID, FEWEST_GRID = 4, 24  # grid points per row, up to which rows with gaps have a periodogram, and in all
@@ -188,7 +188,7 @@ def season_of(period: float, n_steps: float) -> Season:
 
 
 def week_about(day: Season) -> Season:
-    """Seven times a season, as a week is of days: its own waves and those beside the waves of the days."""
+    """Seven times a season, as a week is of days: its own waves, and side bands of the waves of the days."""
     beside = [DAYS_OF_WEEK * k + side for k in range(1, 5) for side in (-1, 1)]
     period = DAYS_OF_WEEK * day.period
     return Season("", period, tuple(k for k in (*range(1, DAYS_OF_WEEK - 1), *beside) if k <= period / 2))
@@ -207,7 +207,7 @@ def candidate_seasons(power: Array, n_steps: int) -> list[Season]:
             times = round(own.period / found[0].period)
             own = replace(own, period=times * found[0].period) if times != DAYS_OF_WEEK else week_about(found[0])
         found.append(own)
-    # the first block is judged by what is before it, which must have two weeks
+    # the rows before the first block must have two weeks to be learnt from
     most = BLOCKS[0] * n_steps / (FEWEST_NATURAL * DAYS_OF_WEEK)
     weeks = [week_about(one) for one in found[:1] if one.period <= most]
     return found + [one for one in weeks if all(one.period != other.period for other in found)]

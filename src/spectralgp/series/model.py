@@ -52,7 +52,7 @@ MOST_OSCILLATORS = 2
 MOST_BRIDGED = 0.1  # share of missing values that is interpolated to learn models that are only compared
 MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
 FEWEST_COMPARED = 2_000  # rows before the blocks that models are learnt from to be compared, where they are many
-COMPARED_VALUES = 100_000  # the same in values: as many rows as have these, if they are more
+COMPARED_VALUES = 100_000  # the same in values, if these are more rows
 COMPARED_TOLERANCE_NATS = 0.1  # of searches for them, and of those that go on from there
 FEWEST_SCALED = 8  # values of a node, below which its scale is at least that of the others
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
@@ -121,7 +121,7 @@ class SeriesModel:
     n_steps: Count
     trials: MemberScores | None
     components: Annotated[tuple[Component, ...], ge(1)]
-    notes: tuple[str, ...]  # what was done to the rows, for people
+    notes: tuple[str, ...]  # treatment of the rows, in words
 
     def ahead(self, steps: Array, X: Array | None = None) -> SeriesForecast:
         """Forecast rows at steps after the last one."""
@@ -333,12 +333,12 @@ def learn_series(
         own = (rows.values - before.at(rows.steps, rows.exogenous)) / own_scales
         known = own if np.mean(np.isnan(own)) > MOST_BRIDGED else interpolated(rows.steps, own)
         members = learn_members(*of_what, rows.steps[first:cut], known[first:cut], names, LAPLACIANS, solver, {})
-        compared = members if first else compared  # what is learnt from many rows goes on from what some have said
+        compared = members if first else compared  # searches on many rows start from fits to some
         decided = validated(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
-        if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
+        if on_graph and not set(on_graph) & set(keep):  # the better one, for imputation and pictures
             errors = np.prod(decided.trials.errors, axis=0)
             keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
@@ -366,7 +366,7 @@ def _block_scores(
 ) -> Backtest | None:
     """Backtest of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
-    for horizon, one in zip(held.trials.horizons.tolist(), (said.scored for said in held.by_horizon), strict=True):
+    for horizon, one in zip(held.trials.horizons.tolist(), (own.scored for own in held.by_horizon), strict=True):
         if one is not None:
             horizons.append(horizon)
             at = level[one.targets]
@@ -403,18 +403,18 @@ def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) ->
     if not model.mean.n_exogenous:
         last = model.recent[:1] * model.scales + model.mean.at(np.array([model.last]))
     first = model.ahead(rows.steps[horizons - 1])
-    laws: dict[int, list[tuple[Array, Array]]] = {horizon: [] for horizon in horizons.tolist()}
+    moments: dict[int, list[tuple[Array, Array]]] = {horizon: [] for horizon in horizons.tolist()}
     for origin in range(-1, n_steps - 1):
         ahead = horizons[origin + horizons < n_steps]
         if ahead.size:
             own = rows.part(origin + ahead)
-            law = model.ahead(own.steps, own.exogenous)
+            forecast = model.ahead(own.steps, own.exogenous)
             for place, horizon in enumerate(ahead.tolist()):
-                laws[horizon].append((law.mean[place], np.sqrt(law.variance[place])))
+                moments[horizon].append((forecast.mean[place], np.sqrt(forecast.variance[place])))
         model = model.updated(rows.part(slice(origin + 1, origin + 2)))
     forecasts = []
     for place, horizon in enumerate(horizons.tolist()):
-        mean, std = (np.array(part) for part in zip(*laws[horizon], strict=True))
+        mean, std = (np.array(part) for part in zip(*moments[horizon], strict=True))
         observed = rows.values[horizon - 1 :]
         _, densities = scored_rows(first.correlation(place), observed - mean, std)
         forecasts.append(ScoredForecasts(np.arange(horizon, n_steps + 1), observed, mean, std, densities))
@@ -430,31 +430,37 @@ def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]
     for place in range(n_steps):
         here = slice(place, place + 1)
         own = rows.part(here)
-        law = model.ahead(own.steps, own.exogenous)
-        _, variances, opened = law.parts[model.stack.spread].modes  # by which, and the gap, nodes are correlated
-        if gap != law.horizons[0] or opened.size or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
-            gap, settled, correlation = np.nan if opened.size else law.horizons[0], variances, law.correlation(0)
-        std, error = np.sqrt(law.variance), own.values - law.mean
+        forecast = model.ahead(own.steps, own.exogenous)
+        _, variances, opened = forecast.parts[model.stack.spread].modes  # by which, and the gap, nodes are correlated
+        if gap != forecast.horizons[0] or opened.size or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
+            gap, settled, correlation = (
+                np.nan if opened.size else forecast.horizons[0],
+                variances,
+                forecast.correlation(0),
+            )
+        std, error = np.sqrt(forecast.variance), own.values - forecast.mean
         scaled[here] = error / std
         distances[here], densities[here] = scored_rows(correlation, error, std)
         model = model.updated(own)
     return scaled, distances, densities
 
 
-def doubts(model: SeriesModel, rows: SeriesRows, seen: Sequence[SeriesRows], names: Sequence[str]) -> Iterator[str]:
+def update_warnings(
+    model: SeriesModel, rows: SeriesRows, seen: Sequence[SeriesRows], names: Sequence[str]
+) -> Iterator[str]:
     """Warnings about later rows that hardly belong to the series, as `GraphGPForecaster.update` states them."""
     gaps, labels = np.diff(rows.steps, prepend=model.last), time_labels(model.clock, rows.steps)
     place, past = int(np.argmax(gaps)), [*(one.steps for one in seen), np.array([model.last])]
     if gaps[place] > HORIZONS[-1] and gaps[place] > 2 * np.diff(np.concatenate(past)).max(initial=1.0):
         yield f"Y has a gap of {gaps[place]:.6g} steps before {labels[place]}, unlike rows before. Check its times."
-    law = model.ahead(rows.steps, rows.exogenous)
-    far = np.argwhere(np.abs(rows.values - law.mean) > FAR * np.sqrt(law.variance))
+    ahead = model.ahead(rows.steps, rows.exogenous)
+    far = np.argwhere(np.abs(rows.values - ahead.mean) > FAR * np.sqrt(ahead.variance))
     if len(far):
         place, node = far[0].tolist()
         yield (
             f"Y has {len(far)} values beyond {FAR:g} deviations of their forecasts; the first is {labels[place]}, "
-            f"{names[node]}: {rows.values[place, node]:.6g}, where {law.mean[place, node]:.6g} was forecast. Pass NaN "
-            "if it is a code for a missing value."
+            f"{names[node]}: {rows.values[place, node]:.6g}, where {ahead.mean[place, node]:.6g} was forecast. Pass "
+            "NaN if it is a code for a missing value."
         )
 
 
@@ -550,7 +556,7 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
         lines.append("  backtest: none, for lack of rows; intervals are those of the model")
         return "\n".join(lines)
     lines += ["", str(backtest)]
-    return "\n".join([*lines, *(f"  {said}" for said in coverage_words(backtest) + rival_words(backtest))])
+    return "\n".join([*lines, *(f"  {sentence}" for sentence in coverage_words(backtest) + rival_words(backtest))])
 
 
 def _member_lines(member: EnsembleMember) -> list[str]:

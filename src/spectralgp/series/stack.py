@@ -207,11 +207,11 @@ def forecasts_from(
     beyond = int(horizons.max())
     later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])  # of which no row is there
     padded = np.concatenate([values, np.full((beyond, values.shape[1]), np.nan)])
-    laws = [rolling(one.process, later, padded, origins, horizons) for one in members]
+    forecasts = [rolling(one.process, later, padded, origins, horizons) for one in members]
     rows, found = last_rows(completed(members, steps, values), origins), []
     for place, horizon in enumerate(horizons.tolist()):
         kept = origins + horizon < len(values)
-        moments = ([one[kept, place] for one in parts] for parts in zip(*laws, strict=True))
+        moments = ([one[kept, place] for one in parts] for parts in zip(*forecasts, strict=True))
         found.append(_MemberForecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], *moments))
     return found
 
@@ -352,18 +352,20 @@ def validated(members: Sequence[EnsembleMember], steps: Array, values: Array, wi
         by_member = [correlations_ahead(one, steps, values, horizons) for one in members]
         expected = [list(own) for own in zip(*by_member, strict=True)]
     with_drift = with_drift and n_nodes <= MOST_DRIFTING
-    said = tuple(_judged_at(one, cuts, weights, own, with_drift) for one, own in zip(found, expected, strict=True))
+    by_horizon = tuple(
+        _validated_at(one, cuts, weights, own, with_drift) for one, own in zip(found, expected, strict=True)
+    )
     spread, shares = int(np.argmax(weights)), np.zeros(len(horizons))
-    totals = np.array([one.densities for one in said])
+    totals = np.array([one.densities for one in by_horizon])
     if totals.any():
         spread = int(np.argmax(totals.max(axis=2).sum(axis=0)))
         shares = SHARES[np.argmax(totals[:, spread], axis=1)]
     table = np.sqrt([[float(observed_mean(one.ravel() ** 2, 0)) for one in own] for own in errors])
     trials = MemberScores(tuple(one.name for one in members), weights, horizons, table)
-    return BlockValidation(trials, weights, spread, shares, said)
+    return BlockValidation(trials, weights, spread, shares, by_horizon)
 
 
-def _judged_at(
+def _validated_at(
     one: _MemberForecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
 ) -> HorizonScores:
     """Validate on the blocks at one horizon, with the correlations `expected` by each member."""
@@ -418,14 +420,14 @@ def stacked(
     drifts: list[Array] = []
     drifting, inflated, correlations = [], [], []
     found = _forecasts(members, steps, values, decided.trials.horizons)
-    for one, said in zip(found, decided.by_horizon, strict=True):
+    for one, chosen in zip(found, decided.by_horizon, strict=True):
         error, variance = one.errors(decided.weights)
-        larger = said.factor * inflations(error, variance, one.horizon)
-        if said.penalty is not None:
-            drifts.append(drift_of(one.rows, error, said.penalty))
+        larger = chosen.factor * inflations(error, variance, one.horizon)
+        if chosen.penalty is not None:
+            drifts.append(drift_of(one.rows, error, chosen.penalty))
             # the gain in later blocks: here the regression has seen all rows
-            error, larger = error - one.rows @ drifts[-1], float(np.mean(said.drift_gains)) * larger
-        drifting.append(-1 if said.penalty is None else len(drifts) - 1)
+            error, larger = error - one.rows @ drifts[-1], float(np.mean(chosen.drift_gains)) * larger
+        drifting.append(-1 if chosen.penalty is None else len(drifts) - 1)
         inflated.append(larger)
         if np.any(decided.shares > 0):
             correlations.append(shown_correlations(error, variance))

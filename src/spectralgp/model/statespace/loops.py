@@ -169,7 +169,7 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
         if is_steady and gap == chain.common:
             index[step] = n_found - 1
             continue
-        if n_found == gains.shape[0]:  # room for as many rows again
+        if n_found == gains.shape[0]:  # room for twice the rows
             old_gains, gains = gains, np.empty((2 * n_found, n_states, n_modes))
             old_variances, variances = variances, np.empty((2 * n_found, n_modes))
             _copy_all(old_gains, gains)
