@@ -137,7 +137,7 @@ def learn_on_graph(
         Limit on iterations, and tolerance.
     start : SeriesFit, optional
         Fit of the same form to other rows, from which the search starts; several starts by default.
-    most_first : int, default=1,000,000
+    most_first : int, default=1_000_000
         Number of latest values that a first search uses.
     """
     timeline, values = _read(times, values, {"n_nodes": spectrum.graph.n_nodes})
