@@ -25,27 +25,13 @@ if TYPE_CHECKING:  # "as" says that a name is public
     from spectralgp.model.fields import graph_gp as graph_gp
     from spectralgp.model.fields import leave_one_out as leave_one_out
     from spectralgp.model.fields import log_marginal_likelihood as log_marginal_likelihood
-    from spectralgp.model.kernels import Cosine as Cosine
-    from spectralgp.model.kernels import Diffusion as Diffusion
-    from spectralgp.model.kernels import GlobalFilter as GlobalFilter
     from spectralgp.model.kernels import GraphKernel as GraphKernel
-    from spectralgp.model.kernels import Identity as Identity
-    from spectralgp.model.kernels import LocalAverage as LocalAverage
-    from spectralgp.model.kernels import Matern as Matern
     from spectralgp.model.kernels import Polynomial as Polynomial
-    from spectralgp.model.kernels import PseudoInverse as PseudoInverse
-    from spectralgp.model.kernels import RandomWalk as RandomWalk
-    from spectralgp.model.kernels import RegularizedLaplacian as RegularizedLaplacian
-    from spectralgp.model.kernels import Response as Response
     from spectralgp.model.kernels import SpectralKernel as SpectralKernel
     from spectralgp.model.kernels import WithResidual as WithResidual
-    from spectralgp.model.likelihoods import Bernoulli as Bernoulli
-    from spectralgp.model.likelihoods import Binomial as Binomial
-    from spectralgp.model.likelihoods import Gaussian as Gaussian
+    from spectralgp.model.kernels.named import *  # noqa: F403
     from spectralgp.model.likelihoods import Likelihood as Likelihood
-    from spectralgp.model.likelihoods import NegativeBinomial as NegativeBinomial
-    from spectralgp.model.likelihoods import Poisson as Poisson
-    from spectralgp.model.likelihoods import StudentT as StudentT
+    from spectralgp.model.likelihoods.kinds import *  # noqa: F403
     from spectralgp.model.signals import Signals as Signals
     from spectralgp.model.signals import read_signals as read_signals
     from spectralgp.model.spectra import Chebyshev as Chebyshev
@@ -66,43 +52,42 @@ _HOMES = {  # packages by the public names that are imported from them
         "log_marginal_likelihood",
     ),
     "graphs": ("Graph", "as_graph"),
-    "model.kernels": (
-        "Cosine",
-        "Diffusion",
-        "GlobalFilter",
-        "GraphKernel",
-        "Identity",
-        "LocalAverage",
-        "Matern",
-        "Polynomial",
-        "PseudoInverse",
-        "RandomWalk",
-        "RegularizedLaplacian",
-        "Response",
-        "SpectralKernel",
-        "WithResidual",
-    ),
+    "model.kernels": ("GraphKernel", "Polynomial", "SpectralKernel", "WithResidual"),
     "learning": ("Sqp", "Stacking", "Task", "learn"),
-    "model.likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
+    "model.likelihoods": ("Likelihood",),
     "graphs.partitioned": ("PartitionedGraph",),
     "model.signals": ("Signals", "read_signals"),
     "model.spectra": ("Chebyshev", "Exact", "Spectrum", "decompose"),
 }
-__all__ = sorted(name for names in _HOMES.values() for name in names)
+_KINDS = {"model.kernels.named": "GraphKernel", "model.likelihoods.kinds": "Likelihood"}  # of these all are public
+
+
+def _kinds() -> dict[str, type]:
+    """Kernels and likelihoods: public by being defined in their modules."""
+    from spectralgp._basics.saved import kinds_of
+
+    homes = {f"{__name__}.{home}": base for home, base in _KINDS.items()}
+    bases = [getattr(import_module(home), base) for home, base in homes.items()]
+    return {kind.__name__: kind for base in bases for kind in kinds_of(base) if kind.__module__ in homes}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name, or a package, on first use."""
+    if name == "__all__":
+        return sorted({*(name for names in _HOMES.values() for name in names), *_kinds()})
     for home, names in _HOMES.items():
         if name in names:
             if home == "estimators":  # from deep inside the package the same import takes 0.2 s longer
                 import sklearn.gaussian_process  # noqa: F401
             return globals().setdefault(name, getattr(import_module(f"{__name__}.{home}"), name))
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        return import_module(f"{__name__}.{name}")
+    if not name.startswith("_"):
+        if find_spec(f"{__name__}.{name}") is not None:
+            return import_module(f"{__name__}.{name}")
+        if name in (kinds := _kinds()):
+            return globals().setdefault(name, kinds[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Public names, for completion."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -15,14 +15,16 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save
 from sklearn.gaussian_process import kernels as sklearn_kernels
+from typing_extensions import TypeAliasType
 
 import spectralgp
 from spectralgp import (
@@ -37,12 +39,13 @@ from spectralgp import (
     Sqp,
     Stacking,
 )
+from spectralgp._basics.saved import axes
 from spectralgp.estimators.loading import RESTORED
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, require_memory, series_of
 from spectralgp.files.models import ModelReader, decoded
-from spectralgp.files.schema import MAKERS, RECORDS, array
+from spectralgp.files.schema import MAKERS, RECORDS, array, kind_of
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
 from spectralgp.model import kernels
@@ -816,3 +819,15 @@ def test_a_limit_on_files_leaves_the_old_one_and_nothing_else(tmp_path):
     limit = "models[0].save(path)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     answer = run(limit + FULL, tmp_path)
     assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
+
+
+def test_arrays_are_known_by_either_form_of_numpys_annotation():
+    """NumPy 2.5 made `NDArray` an alias that has the scalar type as its only argument."""
+    scalar = TypeVar("scalar", bound=np.generic)
+    later = TypeAliasType("later", np.ndarray[Any, np.dtype[scalar]], type_params=(scalar,))
+    reading = SimpleNamespace(arrays={"whole": np.arange(3), "real": np.linspace(0, 1, 3)}, sizes={})
+    for annotation in (NDArray[np.int64], later[np.int64]):
+        kind = kind_of(Annotated[annotation, axes("n")])
+        assert kind({"array": "whole", "order": "C"}, reading).value is reading.arrays["whole"]
+        with pytest.raises(ValueError, match="must be numbers with 1 axes; got float64"):
+            kind({"array": "real", "order": "C"}, reading)

@@ -40,8 +40,8 @@ from spectralgp import (
 from spectralgp.cli import answers, files, learning
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_answer
-from spectralgp.cli.commands import KERNELS, FitCommand
-from spectralgp.cli.learning import kernel_named
+from spectralgp.cli.commands import FitCommand
+from spectralgp.cli.learning import graph_kernels, kernel_named
 from spectralgp.cli.pictures import map_aspect
 from spectralgp.learning.baselines import NodeMeans, PredictionErrors, RidgeRegression, hidden_at_once
 from spectralgp.model.kernels import InputRecipe
@@ -1111,7 +1111,7 @@ def test_what_is_unexpected_is_said_to_be_and_warnings_are_notes_of_one_line(fol
         assert (answer.exit_code, line[: len(said)]) == (status, said)
 
 
-@pytest.mark.parametrize("name", [*KERNELS, "polynomial:3", "matern:2.5", "random-walk:2", "auto"])
+@pytest.mark.parametrize("name", [*graph_kernels(), "polynomial:3", "matern:2.5", "random-walk:2", "auto"])
 def test_kernels_are_found_by_name(name):
     found = kernel_named(name)
     kind = name.partition(":")[0].replace("-", "")

@@ -14,18 +14,6 @@ import typer
 from spectralgp.cli.app import Command, command
 
 AUTO = "auto"
-KERNELS = {  # names, with the parameter that a number after a colon sets
-    "polynomial": "degree",
-    "identity": None,
-    "global-filter": None,
-    "local-average": None,
-    "pseudo-inverse": None,
-    "regularized-laplacian": None,
-    "diffusion": None,
-    "random-walk": "steps",
-    "cosine": None,
-    "matern": "nu",
-}
 COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynomial:auto,auto"
 
 # -------------------------------------------------------------------------------------------------------- options
@@ -162,7 +150,8 @@ class FitCommand(TableCommand, ObservationOptions, LearningOptions):
     kernel: Annotated[
         str,
         _model(
-            f"Graph kernel: {', '.join([AUTO, *KERNELS])}; auto compares several models and stacks them.",
+            "Graph kernel by name, such as diffusion, matern:2.5 or polynomial:3; auto compares several models and "
+            "stacks them. An unknown name is answered with a list of all.",
             metavar="NAME",
         ),
     ] = AUTO

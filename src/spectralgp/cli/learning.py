@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,19 +14,34 @@ import numpy as np
 import typer
 from rich.console import Console
 
-import spectralgp
-from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Stacking
+from spectralgp import (
+    Chebyshev,
+    GraphGPClassifier,
+    GraphGPForecaster,
+    GraphGPRegressor,
+    GraphKernel,
+    Polynomial,
+    Stacking,
+)
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.saved import kinds_of
 from spectralgp.cli import files
 from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
-from spectralgp.cli.commands import AUTO, KERNELS, CompareCommand, FitCommand
+from spectralgp.cli.commands import AUTO, CompareCommand, FitCommand
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
+from spectralgp.model.kernels.named import PositiveParameters
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 from spectralgp.show.report import words
 
 Fitted = GraphGPRegressor | GraphGPForecaster | GraphGPClassifier
+
+
+def graph_kernels() -> dict[str, type[Any]]:
+    """Graph kernels that need no arguments but a number, by name."""
+    kinds: list[type[Any]] = [Polynomial, *sorted(kinds_of(PositiveParameters), key=attrgetter("__name__"))]
+    return {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in kinds}
 
 
 def kernel_named(text: str) -> GraphKernel | None:
@@ -32,12 +49,13 @@ def kernel_named(text: str) -> GraphKernel | None:
     name, _, setting = text.strip().lower().partition(":")
     if name == AUTO and not setting:
         return None
-    if name not in KERNELS:
-        raise typer.BadParameter(f"kernel must be one of {', '.join([AUTO, *KERNELS])}; got {text!r}.")
-    make, parameter = getattr(spectralgp, name.title().replace("-", "")), KERNELS[name]
+    kernels = graph_kernels()
+    if name not in kernels:
+        raise typer.BadParameter(f"kernel must be one of {', '.join([AUTO, *kernels])}; got {text!r}.")
+    make, parameter = kernels[name], fields(kernels[name])[0].name
     if not setting:
-        return make("auto") if name == "polynomial" else make()
-    if parameter is None:
+        return make("auto") if make is Polynomial else make()
+    if parameter in (own.name.removesuffix("_bounds") for own in fields(make) if own.name.endswith("_bounds")):
         raise typer.BadParameter(f"kernel {name} must be given without a number; got {text!r}.")
     try:
         value: Any = setting if setting == "auto" else float(setting) if parameter == "nu" else int(setting)

@@ -231,8 +231,15 @@ def kind_of(hint: Any) -> Kind:
     return NoneType if base is None else base
 
 
+def _scalar_of(array_type: Any) -> type[np.generic]:
+    """Scalar type of an array's annotation, wherever a version of NumPy has it among the arguments of `NDArray`."""
+    while not isinstance(array_type, type) or not issubclass(array_type, np.generic):
+        array_type = get_args(array_type)[-1]
+    return array_type
+
+
 def _array_of(base: Any, axes: Axes, limit: Range) -> Kind:
-    kinds = axes.kinds or ("f" if base is Any else np.dtype(get_args(get_args(base)[1])[0]).kind)
+    kinds = axes.kinds or ("f" if base is Any else np.dtype(_scalar_of(base)).kind)
     least = TINY if limit.is_open else limit.least
     return array(*axes.names, kinds=kinds, allows_nan=axes.allows_nan, or_number=axes.or_number, least=least)
 
