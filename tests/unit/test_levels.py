@@ -243,6 +243,7 @@ def test_seen_nodes_keep_what_they_have(center, scale):
 def test_unseen_nodes_have_levels_and_scales_of_fields_through_those_of_the_others(scale):
     """Means err by the node's own variance over the number of its values; log scales by half of one over theirs."""
     graph, values = GRAPHS["near"], holed(4)
+    values[1:, 2] = np.nan  # a node with one value
     seen = np.isfinite(values)
     counts = seen.sum(axis=0)
     means = np.nansum(values, axis=0) / counts.clip(1)

@@ -167,6 +167,9 @@ def test_a_column_of_dates_is_the_time_where_there_is_no_index():
         assert timed.column == "when"
         assert timed.table.names == ("a",)
         np.testing.assert_array_equal(timed.times.stamps, as_times(index).stamps)
+    indexed = timed_rows(pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=index), "Y")
+    np.testing.assert_array_equal(indexed.times.stamps, as_times(index).stamps)
+    assert timed_rows(np.ones((3, 1)), "Y").times is None
 
 
 def test_wrong_times_are_refused_with_what_to_do():
