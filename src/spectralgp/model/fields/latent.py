@@ -74,7 +74,7 @@ class ValueField(PredictiveDistribution):
     Without noise it is that of the mean of a value given the latent signal: a rate, or a probability.
     """
 
-    law: Callable[[Array], GaussianField]  # of the latent signals, by the columns of fixed effects
+    latent_by_columns: Callable[[Array], GaussianField]  # of the latent signals, by the columns of fixed effects
     observed_by: ObservationModel  # of the values that are predicted
     known: Array  # observed values of these signals, NaN if missing
     further: Callable[[Array, ObservationModel], Sites]  # sites given further values of these signals
@@ -90,7 +90,7 @@ class ValueField(PredictiveDistribution):
     @cached_property
     def latent(self) -> GaussianField:
         """Field of the latent signals, with their white noise as noise of values."""
-        return self.law(self.observed_by.columns)
+        return self.latent_by_columns(self.observed_by.columns)
 
     @property
     def likelihood(self) -> Likelihood:
@@ -98,23 +98,23 @@ class ValueField(PredictiveDistribution):
         return self.observed_by.likelihood
 
     @cached_property
-    def _law(self) -> tuple[Array, Array, Array]:
+    def _moments(self) -> tuple[Array, Array, Array]:
         return self.latent.values, self.latent.values_variance(), self.observed_by.beside
 
     @cached_property
-    def _law_of_mean(self) -> tuple[Array, Array, Array]:
+    def _mean_moments(self) -> tuple[Array, Array, Array]:
         """Moments without noise: without the white noise of latent signals if that counts as noise."""
         if not self.likelihood.is_white_noise:
-            return self._law
+            return self._moments
         return np.asarray(self.latent.mean), np.asarray(self.latent.variance()), self.observed_by.beside
 
     @cached_property
     def mean(self) -> Array:
-        return self.likelihood.mean(*self._law_of_mean)
+        return self.likelihood.mean(*self._mean_moments)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Array:
-        law = self._law if include_noise else self._law_of_mean
-        variance = self.likelihood.variance(*law, include_noise=include_noise)
+        moments = self._moments if include_noise else self._mean_moments
+        variance = self.likelihood.variance(*moments, include_noise=include_noise)
         return variance if nodes is None else variance[:, nodes]
 
     @property
@@ -122,13 +122,13 @@ class ValueField(PredictiveDistribution):
         errors = self.latent.variance_error
         if not errors.any():
             return np.zeros(len(errors))
-        mean, variance, beside = self._law_of_mean
-        laws = ((mean, one, beside) for one in (variance, variance + errors[:, None]))
-        before, after = (self.likelihood.variance(*law, include_noise=False) for law in laws)
+        mean, variance, beside = self._mean_moments
+        cases = ((mean, one, beside) for one in (variance, variance + errors[:, None]))
+        before, after = (self.likelihood.variance(*moments, include_noise=False) for moments in cases)
         return np.asarray(np.sqrt(np.mean(np.square(after - before), axis=1)))
 
     def distribution(self, values: Array) -> Array:
-        return predictive_distribution(self.likelihood, values, *self._law)
+        return predictive_distribution(self.likelihood, values, *self._moments)
 
     def quantile(self, probability: float) -> Array:
         return numeric_quantile(self, probability)
@@ -140,7 +140,7 @@ class ValueField(PredictiveDistribution):
 
     @property
     def values(self) -> Array:
-        return np.where(np.isfinite(self.known), self.known, self.likelihood.mean(*self._law))
+        return np.where(np.isfinite(self.known), self.known, self.likelihood.mean(*self._moments))
 
     def values_variance(self) -> Array:
         return np.where(np.isfinite(self.known), 0.0, self.variance(include_noise=True))
@@ -182,10 +182,12 @@ class ValueField(PredictiveDistribution):
         if not self.latent.covariance.is_written_out:
             raise ValueError(NO_ENTRIES.format(n_nodes=signals.shape[1]))
         values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
-        return log_evidence_under(self._law[0][own], self.latent.value_covariance(own), self.likelihood, values, beside)
+        return log_evidence_under(
+            self._moments[0][own], self.latent.value_covariance(own), self.likelihood, values, beside
+        )
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._law)
+        mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._moments)
         return predictive_log_density(self.likelihood, signals, mean, variance, beside)
 
     def given(self, observed: Any) -> ValueField:
@@ -319,8 +321,8 @@ class LatentPosterior(SinglePosterior):
             mean[places], left = sites.cavity(block, sites.mean[places], places)
             variance[places] = np.diag(left)
             if np.isfinite(values[places]).any():
-                law = mean[places], left, likelihood
-                logs[number] = log_evidence_under(*law, values[places], beside[places])
+                moments = mean[places], left, likelihood
+                logs[number] = log_evidence_under(*moments, values[places], beside[places])
         return mean, variance, logs
 
 

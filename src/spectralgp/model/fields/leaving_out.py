@@ -104,12 +104,12 @@ def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     """Values under a likelihood, by cavities of the latent signals: equation (40)."""
     latent_mean, latent_variance, logs = posterior.left_out(by)
-    law = latent_mean, latent_variance, posterior.sites.observations.beside
+    moments = latent_mean, latent_variance, posterior.sites.observations.beside
     values, likelihood = posterior.signals.as_observed, posterior.likelihood
     is_observed, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
-    transforms = randomised_pit(likelihood, np.where(is_observed, values, 1.0), *law, random_state)
-    std = np.sqrt(likelihood.variance(*law))
-    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(is_observed, transforms, np.nan))
+    transforms = randomised_pit(likelihood, np.where(is_observed, values, 1.0), *moments, random_state)
+    std = np.sqrt(likelihood.variance(*moments))
+    return LeaveOneOut(by, likelihood.mean(*moments), std, logs, np.where(is_observed, transforms, np.nan))
 
 
 @_left_out.register
