@@ -395,9 +395,6 @@ def test_the_least_that_settings_may_be():
     assert least.of(GRAPHS["random"]).n_moments == 3
     assert least.of(GRAPHS["random"]).refined() is None
     assert Chebyshev(n_moments=4).of(GRAPHS["random"]).n_moments == 5  # odd, since a product gives two more
-    default = Chebyshev()
-    assert (default.tolerance, default.n_moments, default.max_moments) == (1e-5, 129, 4097)
-    assert (default.n_probes, default.random_state, default.device) == (32, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -321,16 +321,6 @@ def test_without_inputs_a_filter_is_learnt_and_new_signals_are_like_the_old_ones
 # Stacking
 
 
-def test_stacked_weights_and_attributes(stacked):
-    assert stacked.kernel_weights_.shape == (3,)
-    assert stacked.kernel_weights_.sum() == pytest.approx(1)
-    assert np.all(stacked.kernel_weights_ >= 0)
-    assert [type(kernel) for kernel in stacked.graph_kernel_] == [Polynomial, Polynomial, Diffusion]
-    assert len(stacked.input_kernel_) == len(stacked.fits_) == 3
-    noises = [fit.model.noise_variance for fit in stacked.fits_]
-    assert stacked.noise_variance_ == pytest.approx(stacked.kernel_weights_ @ noises)
-
-
 def test_stacked_likelihood_is_that_of_the_mixture(stacked):
     likelihoods = [fit.log_likelihood for fit in stacked.fits_]
     expected = logsumexp(likelihoods, b=stacked.kernel_weights_)

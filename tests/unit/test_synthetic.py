@@ -120,9 +120,3 @@ def test_inverse_wishart_draws_have_inverses_with_the_mean_of_a_wishart():
 def test_growth_refuses_what_it_cannot_grow(arguments, message):
     with pytest.raises(ValueError, match=message):
         barabasi_albert_graph(**({"n_nodes": 30, "random_state": generator()} | arguments))
-
-
-def test_growth_from_one_node_by_one_link_is_a_tree():
-    tree = barabasi_albert_graph(7, generator(), n_initial=1, n_links=1)
-    assert (tree.n_nodes, tree.n_edges, tree.is_connected) == (7, 6, True)
-    assert barabasi_albert_graph(2, generator(), n_initial=1, n_links=1).n_edges == 1
