@@ -1,38 +1,29 @@
-"""Algorithm 1 as a solver: its descents, its stages with safeguards, and the printed lines against a plain loop."""
+"""Algorithm 1 as a solver: certificates and fits against dense algebra, and the printed lines against a plain loop."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from protocols import traffic, weather
 from scipy.optimize import lsq_linear
-from settings import PAPER, paper_kernel
+from settings import PAPER
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from solver_problems import (
-    AWKWARD,
     INPUTS,
-    N_SIGNALS,
     Problem,
-    awkward_task,
-    kkt_residual,
     lowest_response,
     problem,
     signals_of,
 )
 
 import oracle
-from cases import GRAPHS, LARGE_CASES, WEIGHTS
+from cases import GRAPHS, WEIGHTS
 from reproduction import Lagrangian, Limits
-from reproduction.algorithm_1 import MAX_STEP, FilterProblem, descend, learning_rate
-from spectralgp import Chebyshev, GraphGPRegressor, Identity, Polynomial
-from spectralgp.learning import Objective, Outcome, Sqp, Task, learn
-from spectralgp.model.kernels.carry import CarryColumns
-from tolerances import CONVERGED, FORMULA, OPTIMUM
+from reproduction.algorithm_1 import FilterProblem
+from spectralgp import GraphGPRegressor, Polynomial
+from spectralgp.learning import Objective, Outcome, Task, learn
+from tolerances import CONVERGED, FORMULA
 
-EVERYTHING = np.arange(1)
 N_DESCENT = 40  # steps of a descent at most
 MATRIX = oracle.laplacian(WEIGHTS["random"], scaled=True)
 SIGNALS = {truth: signals_of(truth, WEIGHTS["random"]) for truth in ("low-pass", "high-pass", "ramp")}
@@ -42,38 +33,6 @@ PLAIN = PAPER | {"prior": None, "center": None, "scale": None}
 
 def task_of(truth, **options):
     return Task.of(GRAPHS["random"], RBF(1.0), INPUTS, SIGNALS[truth], prior=None, **options)
-
-
-# Descents
-
-
-def parabola(curvature):
-    return lambda x: (0.5 * float(curvature @ x**2), curvature * x)
-
-
-@pytest.mark.parametrize("curvature", [0.3, 1.0, 1.9, 2.1, 30.0, 150.0, 1e4])
-def test_learning_rate_is_the_largest_power_of_ten_that_descends(curvature):
-    """Steps on a parabola descend up to a rate of 2 over its curvature."""
-    rate = learning_rate(parabola(np.array([curvature])), np.array([0.1]), EVERYTHING)
-    assert rate == 10.0 ** np.floor(np.log10(2 / curvature))
-
-
-@pytest.mark.parametrize(("slope", "rate"), [(5.0, 1.0), (5.01, 0.1), (500.0, 0.01)])
-def test_a_step_of_five_is_the_longest(slope, rate):
-    line = lambda x: (slope * float(x[0]), np.array([slope]))  # noqa: E731
-    assert MAX_STEP == 5.0
-    assert learning_rate(line, np.zeros(1), EVERYTHING) == rate
-
-
-@pytest.mark.parametrize(
-    ("curvature", "start", "rate"),
-    [([1.0, 5.0], [3.0, -2.0], 0.1), ([1.0], [1.0], 100.0)],  # the second rate is too large, and is lowered
-)
-def test_descent_reaches_the_minimum_of_a_parabola(curvature, start, rate):
-    function, rates = parabola(np.array(curvature)), np.full(len(start), rate)
-    x, settled = descend(function, np.array(start), rates, limit=1000, tolerance=1e-8)
-    assert settled
-    assert np.max(np.abs(curvature * x)) <= 1e-8
 
 
 # The problem in the filter
@@ -175,97 +134,6 @@ def test_a_fit_is_valid_and_has_converged_or_says_why(truth, degree, constraint,
         assert fit.detail.startswith(f"the dual problem {'diverged: ' if diverged else 'stopped after '}")
 
 
-@pytest.mark.parametrize("name", AWKWARD)
-def test_awkward_problems_end_with_a_valid_filter(name):
-    fit = learn(awkward_task(name, prior=None), Polynomial(3), solver=FAST)
-    assert np.isfinite(fit.log_posterior)
-    assert np.min(fit.model.graph_kernel.response(fit.model.spectrum.eigenvalues)) >= 0
-    assert fit.model.noise_variance > 0
-    assert fit.message
-
-
-@pytest.mark.parametrize("noise_variance", [None, 1e-3])
-def test_an_ascent_that_stops_early_is_no_convergence(noise_variance):
-    """The dual problem then freezes parameters that are not at the unconstrained optimum."""
-    case = problem("ramp", 2, noise_variance=noise_variance)
-    fit = learn(case.task, case.kernel, solver=Lagrangian(Limits(ascent=3)))
-    assert fit.certificate.residual <= CONVERGED
-    assert fit.outcome is Outcome.STEP_LIMIT
-    assert not fit.converged
-    frozen = "the input kernel is" if noise_variance else "the input kernel and the noise are"
-    assert fit.detail == (
-        f"the unconstrained ascent stopped after 3 steps, so {frozen} not at its optimum; the dual problem converged"
-    )
-    longer = learn(case.task, case.kernel, solver=Lagrangian())
-    assert longer.converged
-    assert longer.log_likelihood > fit.log_likelihood
-    assert noise_variance in (None, longer.model.noise_variance)
-
-
-def test_an_ascent_that_stops_early_does_no_harm_where_nothing_is_frozen():
-    """With the noise known and signals independent, the dual problem is the whole problem."""
-    signals = signals_of("band-pass", WEIGHTS["random"])
-    task = Task.of(GRAPHS["random"], None, np.empty((N_SIGNALS, 0)), signals, 0.01, prior=None)
-    solver = Lagrangian(Limits(ascent=1))
-    assert learn(task, Polynomial(1, None), solver=solver).message.startswith(
-        "the unconstrained ascent stopped after 1"
-    )
-    fit = learn(task, Polynomial(1), solver=solver)
-    assert fit.message == "the dual problem converged"
-    assert abs(fit.log_likelihood - learn(task, Polynomial(1)).log_likelihood) < OPTIMUM * signals.size
-
-
-@pytest.mark.parametrize("prior", ["weak", None])
-def test_without_constraint_it_is_an_ascent(prior):
-    case = problem("ramp", 1, None, prior)
-    fit = learn(case.task, case.kernel, solver=Lagrangian())
-    assert fit.message == "the unconstrained ascent converged"
-    assert fit.converged
-    assert [stage.name for stage in fit.stages] == ["grid search", "unconstrained ascent"]
-    assert fit.certificate.stationarity <= 10 * CONVERGED  # in Chebyshev coefficients, not orthonormal ones
-    assert abs(kkt_residual(case, fit) - fit.certificate.stationarity) < 1e-4
-    response = fit.model.graph_kernel.response(case.eigenvalues)
-    assert response.min() < 0
-    assert response.mean() > 0
-
-
-def test_kernels_without_constraint_are_learnt_by_the_default_solver():
-    task = task_of("low-pass")
-    fit, expected = (learn(task, Identity(), solver=solver) for solver in (Lagrangian(), Sqp()))
-    assert (fit.log_posterior, fit.stages) == (expected.log_posterior, expected.stages)
-
-
-def test_lagged_terms_are_taken_into_account():
-    """Independent signals, half of the signal before and noise of a known size: the joint solution is found."""
-    rng, graph = np.random.default_rng(4), GRAPHS["random"]
-    before = rng.standard_normal((20, graph.n_nodes))
-    signals = 0.5 * before + 2 * rng.standard_normal(before.shape)
-    task = Task.of(graph, None, before, signals, 0.5, prior=None)
-    task = replace(task, carried=CarryColumns.of(np.arange(graph.n_nodes), before))
-    found, expected = (learn(task, Polynomial(1), solver=solver) for solver in (Lagrangian(), Sqp()))
-    assert found.converged
-    assert found.log_likelihood == pytest.approx(expected.log_likelihood, abs=OPTIMUM)
-    assert oracle.relative_error(found.model.carry.chebyshev, expected.model.carry.chebyshev) < np.sqrt(OPTIMUM)
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_the_dual_problem_is_stable_in_its_first_multipliers(seed):
-    """As the paper says, fixed or random, with the safeguards."""
-    plain, random, other = (
-        learn(task_of("ramp"), Polynomial(2), solver=solver)
-        for solver in (
-            Lagrangian(),
-            Lagrangian(multiplier="random", random_state=seed),
-            Lagrangian(multiplier=0.1, dual_rate=0.1),
-        )
-    )
-    for fit in (plain, random, other):
-        assert fit.converged
-        assert fit.certificate.residual <= CONVERGED
-        assert abs(fit.log_likelihood - plain.log_likelihood) < OPTIMUM * SIGNALS["ramp"].size
-    assert random.n_evaluations != plain.n_evaluations
-
-
 # As printed
 
 
@@ -358,51 +226,6 @@ def test_lines_2_to_4(truth, degree, multiplier, dual_rate, n_dual, outcome):
     assert oracle.relative_error(expected, beta) > 1e3 * FORMULA
 
 
-def test_a_filter_that_ends_negative_is_no_convergence_and_is_not_mended():
-    beta, *_ = unconstrained("low-pass", 1)
-    assert np.min(np.vander(np.linalg.eigvalsh(MATRIX), 2, increasing=True) @ beta) < -0.1
-    fit = learn(task_of("low-pass"), Polynomial(1), solver=Lagrangian(literal=True))
-    response = fit.model.graph_kernel.response(np.linalg.eigvalsh(MATRIX))
-    assert fit.outcome is Outcome.NEGATIVE_FILTER
-    assert not fit.converged
-    assert response.min() < -0.1
-    assert fit.certificate.feasibility == pytest.approx(-response.min() / np.abs(response).max())
-    assert fit.certificate.lift == 0
-    assert fit.message == (
-        "at a learning rate of 1e-04 the Lagrangian converged in 2 dual steps, and the filter falls to "
-        f"{-fit.certificate.feasibility:.2g} of its largest magnitude. Use solver='sqp', which keeps the filter "
-        "non-negative"
-    )
-
-
-@pytest.mark.parametrize(
-    ("truth", "degree", "dual_rate", "words"),
-    [
-        ("low-pass", 1, 1e3, "the filter diverged in dual step 3"),  # multipliers explode
-        ("low-pass", 1, 1e300, "the filter diverged in dual step 2"),  # and overflow
-        ("low-pass", 2, 1e3, "the Lagrangian converged in 6 dual steps, but to no solution: the filter has 2"),
-    ],
-)
-def test_divergence_is_told_and_leaves_finite_numbers(truth, degree, dual_rate, words):
-    """The last of them stands still where the filter swamps the signals: a smaller one is always more likely."""
-    fit = learn(task_of(truth), Polynomial(degree), solver=Lagrangian(literal=True, dual_rate=dual_rate))
-    assert fit.outcome is Outcome.DIVERGED
-    assert words in fit.detail
-    assert np.all(np.isfinite(fit.model.graph_kernel.coefficients))
-    assert np.isfinite(fit.certificate.residual)
-    dense = oracle.polynomial(MATRIX, fit.model.graph_kernel.coefficients)
-    covariance = oracle.rbf(INPUTS, INPUTS, np.exp(fit.model.input_kernel.theta[0]))
-    expected, smaller = (
-        oracle.log_likelihood(SIGNALS[truth], covariance, scale * dense, fit.model.noise_variance)
-        for scale in (1.0, np.exp(-2e-3))
-    )
-    assert fit.log_likelihood == pytest.approx(expected, rel=FORMULA)
-    if "no solution" in words:
-        told = float(fit.detail.split("gain ")[1].split()[0])
-        assert told == pytest.approx((smaller - expected) / 1e-3, rel=0.02)
-        assert told > 0.1 * SIGNALS[truth].size
-
-
 # As any solver
 
 
@@ -423,92 +246,3 @@ def test_it_is_a_solver_of_the_estimator():
     assert oracle.relative_error(deviation.ravel() ** 2, np.diag(variance)) < FORMULA
     with pytest.raises(ValueError, match=r"residual must be None or 'auto' with solver=Lagrangian\(\.\.\.\)"):
         model.set_params(residual=Polynomial(1)).fit(INPUTS, signals)
-
-
-def test_signals_with_missing_values_are_learnt_from():
-    signals = SIGNALS["low-pass"].copy()
-    signals[0, 0] = np.nan
-    task = Task.of(GRAPHS["random"], RBF(1.0), INPUTS, signals, prior=None)
-    literal, free = (
-        learn(task, kernel, solver=Lagrangian(literal=True)) for kernel in (Polynomial(1), Polynomial(2, None))
-    )
-    assert literal.certificate.feasibility > 0.1
-    assert literal.outcome is Outcome.NEGATIVE_FILTER
-    assert abs(free.log_likelihood - learn(task, Polynomial(2, None)).log_likelihood) < 1.0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"multiplier": 0.0}, "multiplier must be a finite number above 0; got 0.0"),
-        ({"multiplier": "drawn"}, "multiplier must be a finite number above 0; got 'drawn'"),
-        ({"multiplier": None}, "multiplier must be a finite number above 0; got None"),
-        ({"dual_rate": -1.0}, "dual_rate must be a finite number above 0; got -1.0"),
-        ({"dual_rate": "random"}, "dual_rate must be a finite number above 0; got 'random'"),
-    ],
-)
-def test_settings_that_say_nothing_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        Lagrangian(**change)
-
-
-def task_of_large(settings=None):
-    case = LARGE_CASES["notch, 1%"]
-    options = {} if settings is None else {"spectrum": settings}
-    return Task.of(case.graph, RBF(1.0), case.inputs, case.signals, **options)
-
-
-def test_its_truncation_error_is_stated():
-    task = task_of_large(Chebyshev(n_moments=9, max_moments=17, n_probes="exact"))
-    fit = learn(task, Polynomial(2), solver=Lagrangian(Limits(30, 4, 4)))
-    assert fit.truncation_error > 1e-5 * task.signals.size
-    assert fit.outcome is Outcome.TOO_FEW_MOMENTS
-
-
-# The paper's data
-
-# log likelihoods of the unconstrained ascent by (data, signals, degree)
-ASCENTS = {
-    (weather, 15, 1): -244.704,
-    (weather, 15, 2): -194.265,
-    (weather, 15, 3): -176.888,
-    (weather, 30, 1): -366.027,
-    (weather, 30, 2): -225.864,
-    (weather, 30, 3): -200.189,
-    (traffic, 10, 1): -743.329,
-    (traffic, 10, 2): -731.869,
-    (traffic, 10, 3): -585.102,
-    (traffic, 20, 1): -1469.579,
-    (traffic, 20, 2): -1469.287,
-    (traffic, 20, 3): -1449.812,
-}
-
-
-def fit_to_data(data_folder, reader, n_signals, graph_kernel, solver):
-    split = reader(data_folder, n_signals)
-    model = GraphGPRegressor(split.graph, graph_kernel, paper_kernel(split.inputs), solver=solver, **PLAIN)
-    return model.fit(split.inputs, split.signals)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("reader", "n_signals", "degree"), ASCENTS)
-def test_the_unconstrained_ascent_ends_within_its_steps(data_folder, reader, n_signals, degree):
-    """Rates found once only took more than 3000 steps on traffic 10, degree 3, and on weather 15, degree 2."""
-    (fit,) = fit_to_data(data_folder, reader, n_signals, Polynomial(degree, None), Lagrangian()).fits_
-    assert fit.converged, fit.message
-    assert fit.log_likelihood == pytest.approx(ASCENTS[reader, n_signals, degree], abs=2e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("degree", "limits", "message"),
-    [
-        (3, Limits(ascent=300), "the unconstrained ascent stopped after 300 steps, so the input"),
-        (1, Limits(), r"the fit of Polynomial\(1\) did not converge: the dual problem diverged: within 200"),
-    ],
-)
-def test_fits_that_do_not_converge_warn(data_folder, degree, limits, message):
-    """At a tenth of the steps the noise is frozen where it is no optimum; that was reported as converged."""
-    with pytest.warns(ConvergenceWarning, match=message):
-        model = fit_to_data(data_folder, traffic, 10, Polynomial(degree), Lagrangian(limits))
-    assert model.fits_[0].outcome is not Outcome.CONVERGED
