@@ -608,7 +608,7 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
         ({"states.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
         ({"states.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
         ({"states.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
-        ({"stack.members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(8, 8\)"),
+        ({"stack.members.0.fit.precision": np.eye(5)}, r"precision must be of shape \(6, 6\)"),
         ({"stack.members.0.fit.kernel.kernels": [KERNEL] * 4}, "kernels must be 2, and a residual if there is one"),
         ({"backtest.coverages": np.ones((2, 4))}, "coverages must be of 3 levels"),
     )
