@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -24,7 +24,7 @@ from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, held_out_densities, held_out_values, posterior_of, standard_deviation
 from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
-from spectralgp.model.kernels.base import FrozenParameters
+from spectralgp.model.kernels.base import constructor_arguments
 from spectralgp.model.signals import Signals
 
 MOST_MEMBERS = 2  # of the default with more than `MOST_COMPARED` signals, each of which takes long to learn
@@ -38,7 +38,7 @@ Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 
 @dataclass(frozen=True)
-class Stacking(FrozenParameters):
+class Stacking:
     """Kernels to stack, with settings of folds, draws and threads: an argument for `graph_kernel`.
 
     Parameters
@@ -66,6 +66,11 @@ class Stacking(FrozenParameters):
     n_folds: Annotated[int, ge(2)] = 5
     n_draws: Count | None = None
     n_jobs: Annotated[int, ge(-(2**31))] | None = None
+
+    get_params = constructor_arguments
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # it cannot change
 
     def __post_init__(self) -> None:
         """Check every setting."""

@@ -18,8 +18,8 @@ from spectralgp.learning.objective import FIRST_NOISE_SHARE, Objective
 from spectralgp.model.fields import GraphGP, ProcessKernel, RatePriors
 from spectralgp.model.fields.processes import SHIFTS
 from spectralgp.model.kernels import GraphKernel
+from spectralgp.model.kernels.base import SIGNAL_SHARE
 from spectralgp.model.kernels.inputs import UnrelatedSignals
-from spectralgp.model.kernels.search import SIGNAL_SHARE
 from spectralgp.model.signals import as_training
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Timeline, evaluate, information

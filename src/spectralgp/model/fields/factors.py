@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
-from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of, with_amplitude
+from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, with_amplitude
 from spectralgp.model.spectra import (
     ExactSpectrum,
     FilterBank,
@@ -400,7 +400,7 @@ class GraphNodeCovariance(NodeCovariance):
         return self.kernel.response(eigenvalues)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        if residual_of(self.kernel) is None:
+        if self.kernel.residual is None:
             return 0.0
         return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
 

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import UNSAVED, Positive, ge
 from spectralgp.model.fields.markov import TimeCovariance, process_rows, state_space
-from spectralgp.model.kernels import GraphKernel, Identity, SpectralKernel, power_jacobians
-from spectralgp.model.kernels.base import CombinedKernel, CombinedSearch, joint_prior
+from spectralgp.model.kernels import GraphKernel, Identity, KernelSearch, SpectralKernel, power_jacobians
+from spectralgp.model.kernels.base import SIGNAL_SHARE, CombinedKernel, CombinedSearch, LogPrior, joint_prior
 from spectralgp.model.kernels.inputs import MaternTerm
-from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 from spectralgp.model.statespace import Component, StateSpace, Timeline
 

@@ -2,12 +2,13 @@
 
 from spectralgp.model.kernels.base import (
     GraphKernel,
+    KernelSearch,
     KernelSum,
+    Positivity,
     SpectralKernel,
     WithResidual,
     mean_power,
     power_jacobians,
-    residual_of,
     signal_of,
     with_residual,
     without_floor,
@@ -45,4 +46,3 @@ from spectralgp.model.kernels.named import (
     Response,
 )
 from spectralgp.model.kernels.polynomial import Polynomial
-from spectralgp.model.kernels.search import KernelSearch, Positivity

@@ -1,43 +1,155 @@
-"""Graph kernels: covariances between nodes with learnt parameters; sums of them, and pairs with a residual."""
+"""Graph kernels, covariances between nodes with learnt parameters, and their search spaces; sums; residuals."""
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array, check_derivative
+from spectralgp._basics.checks import Array, Mask, check_derivative
 from spectralgp._basics.saved import NotNegative, ge
 from spectralgp.graphs import LaplacianKind
-from spectralgp.model.kernels.search import KernelSearch, LogPrior, Positivity
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
+SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
+AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues at which a user's own class is checked
 FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 
 
-class FrozenParameters:
-    """A frozen dataclass as scikit-learn asks for it."""
+@dataclass(frozen=True, eq=False)
+class Positivity:
+    """Points where a filter must not be negative, and its values there as linear functions of its parameters."""
 
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    points: Array  # eigenvalues, ascending
+    rows: Array  # the filter at the points is ``rows @ theta``, shape (n_points, n_parameters)
+    constant: Array  # change of ``theta`` that raises the filter by one everywhere
+    first: int = 0  # position of these parameters in the vector ``x`` of all parameters
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__degree``."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+    def after(self, n_parameters: int) -> Positivity:
+        """Return the constraint on a vector that begins with `n_parameters` further parameters."""
+        return replace(self, first=self.first + n_parameters)
 
-    def __sklearn_clone__(self) -> Self:
-        return self  # it cannot change
+    def response(self, x: Array) -> Array:
+        """Return the filter at the points."""
+        return np.asarray(self.rows @ x[self.first : self.first + self.constant.size])
+
+    def raised(self, x: Array, by: float) -> Array:
+        """Return parameters whose filter is higher by a constant."""
+        raised = x.copy()
+        raised[self.first : self.first + self.constant.size] += by * self.constant
+        return raised
+
+    def rows_of(self, chosen: Mask | slice, n_parameters: int) -> Array:
+        """Return chosen rows as linear functions of all parameters, shape (n_chosen, n_parameters)."""
+        own = self.rows[chosen]
+        rows = np.zeros((len(own), n_parameters))
+        rows[:, self.first : self.first + self.constant.size] = own
+        return rows
 
 
-class GraphKernel(FrozenParameters, ABC):
+class LogPrior(NamedTuple):
+    """A log prior of a kernel's parameters up to a constant, with its derivatives."""
+
+    value: float
+    slope: Array  # in `theta`
+    noise_slope: float  # in the log noise
+    precision: Array  # negative second derivatives in `theta`, shape (n_parameters, n_parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSearch:
+    """Search space of a kernel's parameters `theta`: unbounded, from the present values, unless given or overridden.
+
+    A kernel returns it by `GraphKernel.search`. A parameter named "amplitude" is the logarithm of a factor with the
+    units of the signals, by whose variance starts and missing bounds of it are chosen. Methods refer to the kernel at
+    its present parameters.
+    """
+
+    kernel: GraphKernel
+    given_names: tuple[str, ...] = ()
+    find_bounds: Callable[[], Array] | None = None  # shape (n_parameters, 2); NaN where those of an amplitude are open
+    find_starts: Callable[[], list[Array]] = list  # further values of `theta` to start learning from
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters, in the order of `theta`."""
+        return self.given_names or tuple(f"theta[{index}]" for index in range(self.kernel.theta.size))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether a factor of the whole covariance is among the parameters."""
+        return "amplitude" in self.given_names
+
+    def members(self) -> tuple[GraphKernel, ...]:
+        """Kernels to stack: the kernel itself, or one per candidate degree."""
+        return (self.kernel,)
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """Kernels of growing complexity, each learnt from the one before; the last is this kernel."""
+        return (self.kernel,)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """`theta` with which this kernel is the same function as the one before it on the `path`."""
+        return simpler.theta
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        """Kernels of the same size whose solutions are further starts."""
+        return ()
+
+    def with_powers(self, coefficients: Array) -> GraphKernel | None:
+        """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are not polynomials."""
+        return None
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """Values of `theta` given by the user, as further starts at the end of a `path`."""
+        return ()
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """Values of `theta` to start learning from, for signals with the given variance on a graph."""
+        starts = np.array([self.kernel.theta, *self.find_starts()])
+        if "amplitude" in self.given_names:
+            place = self.given_names.index("amplitude")
+            starts[:, place] = 0.0
+            for start in starts:
+                power = mean_power(self.kernel.with_theta(start), spectrum)
+                start[place] = np.log(np.sqrt(SIGNAL_SHARE * variance / power if power > 0 else variance))
+        return list(starts)
+
+    def bounds(self, variance: float) -> Array:
+        """Bounds of `theta` for signals with the given variance, shape (n_parameters, 2)."""
+        if self.find_bounds is None:
+            return np.tile([-np.inf, np.inf], (self.kernel.theta.size, 1))
+        found = self.find_bounds()
+        return np.where(np.isnan(found), np.log(np.sqrt(variance) * np.array(AMPLITUDE_RANGE)), found)
+
+    def theta_units(self, variance: float) -> Array:
+        """A typical change of each entry of `theta`, for signals with the given variance."""
+        return np.ones(self.kernel.theta.size)
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        """Weak log prior of the parameters; none unless overridden."""
+        n_parameters = self.kernel.theta.size
+        return LogPrior(0.0, np.zeros(n_parameters), 0.0, np.zeros((n_parameters, n_parameters)))
+
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Points where filters must not be negative and could be lowest, or a few such points (`coarse`)."""
+        return ()
+
+
+def constructor_arguments(noun: Any, deep: bool = True) -> dict[str, Any]:
+    """Constructor arguments of a dataclass by name, so that grid searches reach them as ``graph_kernel__degree``."""
+    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+
+
+class GraphKernel(ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
     A kernel is a formula in a frozen dataclass: `with_theta` returns another one. Your own kernel needs five members:
@@ -46,6 +158,7 @@ class GraphKernel(FrozenParameters, ABC):
     methods of the `KernelSearch` that its `search` returns.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
     floor: float = 0.0  # variance subtracted from the residual's power, since it counts as noise
@@ -53,6 +166,11 @@ class GraphKernel(FrozenParameters, ABC):
     residual: SpectralKernel | None = None  # kernel of what the inputs do not explain
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same on every graph
     constraint: str | None = None  # a filter is non-negative at the "eigenvalues", or on the whole "interval"
+
+    get_params = constructor_arguments
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # it cannot change
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Refuse methods of the search on a kernel, which nothing would call."""
@@ -186,7 +304,7 @@ class CombinedKernel(SpectralKernel):
         values, pairs = np.asarray(theta, dtype=float), zip(self.kernels, self.places, strict=True)
         changes: dict[str, Any] = {"floor": 0.0} if self.floor else {}  # which belonged to the previous filter
         learnt = tuple(part.with_theta(values[place]) for part, place in pairs)
-        other = dataclasses.replace(self, kernels=learnt, **changes)
+        other = replace(self, kernels=learnt, **changes)
         other.__dict__["places"] = self.places  # which do not depend on the values
         return other
 
@@ -198,10 +316,10 @@ class CombinedKernel(SpectralKernel):
         return CombinedSearch(self)
 
     def bind(self, spectrum: Spectrum) -> Self:
-        return dataclasses.replace(self, kernels=tuple(part.bind(spectrum) for part in self.kernels))
+        return replace(self, kernels=tuple(part.bind(spectrum) for part in self.kernels))
 
     def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
-        return dataclasses.replace(self, kernels=tuple(part.moved_to(spectrum, learnt_on) for part in self.kernels))
+        return replace(self, kernels=tuple(part.moved_to(spectrum, learnt_on) for part in self.kernels))
 
 
 class CombinedSearch(KernelSearch):
@@ -225,7 +343,7 @@ class CombinedSearch(KernelSearch):
 
     def path(self) -> tuple[GraphKernel, ...]:
         forms = _in_step([part.path() for part in self.parts])
-        return tuple(dataclasses.replace(self.kernel, kernels=tuple(parts)) for parts in forms)
+        return tuple(replace(self.kernel, kernels=tuple(parts)) for parts in forms)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
         before = simpler.kernels if isinstance(simpler, CombinedKernel) else ()
@@ -293,7 +411,7 @@ class KernelSum(CombinedKernel):
         return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
 
     def scaled_by(self, factor: float) -> Self:
-        return dataclasses.replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
+        return replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
 
     @property
     def label(self) -> str:
@@ -338,7 +456,7 @@ class WithResidual(CombinedKernel):
 
     def scaled_by(self, factor: float) -> Self:
         scaled = tuple(part.scaled_by(factor) for part in self.kernels)
-        return dataclasses.replace(self, kernels=scaled, floor=self.floor * factor**2)
+        return replace(self, kernels=scaled, floor=self.floor * factor**2)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         jacobian = self.kernels[0].power_jacobian(eigenvalues)
@@ -359,11 +477,6 @@ def signal_of(kernel: GraphKernel) -> GraphKernel:
     return kernel.kernels[0] if isinstance(kernel, WithResidual) else kernel
 
 
-def residual_of(kernel: GraphKernel) -> SpectralKernel | None:
-    """Return the kernel of the residual, which inputs do not explain; None without one."""
-    return kernel.residual
-
-
 def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
     """Return the kernel with a residual; unchanged if it has one or is no function on the spectrum."""
     if isinstance(kernel, WithResidual) or not isinstance(kernel, SpectralKernel):
@@ -376,7 +489,7 @@ def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
     if not isinstance(kernel, WithResidual) or kernel.kernels[1].theta.size == 0:
         return kernel
     least = float(np.min(kernel.kernels[1].power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
-    return dataclasses.replace(kernel, floor=FLOOR_SHARE * least)
+    return replace(kernel, floor=FLOOR_SHARE * least)
 
 
 def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...] | None:

@@ -6,6 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,30 +15,35 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.model.kernels.base import GraphKernel, SpectralKernel, mean_power
-from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch
+from spectralgp.model.kernels.base import GraphKernel, KernelSearch, SpectralKernel
 from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of, require_eigenvectors
 
 Bound = Annotated[float, Range(0, is_extended=True)]
 Bounds = tuple[Bound, Bound] | Literal["fixed"]
 
-AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 STRENGTH_BOUNDS = (1e-5, 1e5)
+# values of parameters to start learning from as well
+STARTS = {"strength": (0.1, 10.0), "shift": (3.0, 20.0), "length_scale": (0.3, 5.0)}
 BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
 N_SAMPLED = 9  # frequencies from 0 to 1 whose values identify a function
 # derivatives to second order: by the offsets of values in steps, their weights
 DIFFERENCES = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
 
 
+@cache
+def _positive_parameters(kind: Any) -> tuple[str, ...]:
+    """Names of the fields of a type that have bounds, the amplitude first."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    return ("amplitude", *(name for name in names if name != "amplitude" and f"{name}_bounds" in names))
+
+
 class PositiveParameters(GraphKernel):
     """A kernel whose parameters are positive numbers, learnt on a logarithmic scale.
 
-    Each name in `_names` is a field with a companion ``<name>_bounds``, a pair or "fixed". The amplitude, which has the
-    units of the signals, is free within eight orders of magnitude of their standard deviation if its bounds are None.
+    Each has a companion ``<name>_bounds``, a pair or "fixed". The amplitude, which has the units of the signals, is
+    free within eight orders of magnitude of their standard deviation if its bounds are None.
     """
 
-    _names: ClassVar[tuple[str, ...]] = ("amplitude",)
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}  # further values to start learning from
     _is_bounded: ClassVar[bool] = False  # whether the formula holds for eigenvalues up to 2 only
     amplitude: float
     amplitude_bounds: Bounds | None
@@ -49,7 +55,7 @@ class PositiveParameters(GraphKernel):
                 f"laplacian must be 'normalized', or scaled, for {type(self).__name__}, whose formula turns negative "
                 f"beyond eigenvalue 2; got laplacian = {self.laplacian!r}. Pass laplacian='normalized' or scaled=True."
             )
-        for name in self._names:
+        for name in _positive_parameters(type(self)):
             value = as_positive(getattr(self, name), name)
             bounds: Bounds | None = getattr(self, f"{name}_bounds")
             if bounds == "fixed" or (bounds is None and name == "amplitude"):
@@ -68,7 +74,8 @@ class PositiveParameters(GraphKernel):
     @property
     def free_names(self) -> tuple[str, ...]:
         """Names of the parameters that are not fixed."""
-        return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
+        names = _positive_parameters(type(self))
+        return tuple(name for name in names if getattr(self, f"{name}_bounds") != "fixed")
 
     @property
     def theta(self) -> Array:
@@ -77,47 +84,21 @@ class PositiveParameters(GraphKernel):
     def with_theta(self, theta: ArrayLike) -> Self:
         return _replace(self, dict(zip(self.free_names, np.exp(theta).tolist(), strict=True)))
 
-    def search(self) -> PositiveSearch:
-        return PositiveSearch(self)
+    def search(self) -> KernelSearch:
+        return KernelSearch(self, self.free_names, self._log_bounds, self._starts)
+
+    def _log_bounds(self) -> Array:
+        pairs = [getattr(self, f"{name}_bounds") or (np.nan, np.nan) for name in self.free_names]
+        return np.log(np.reshape(pairs, (-1, 2)))
+
+    def _starts(self) -> list[Array]:
+        values = [{name: value} for name in self.free_names for value in STARTS.get(name, ())]
+        return [_replace(self, one).theta for one in values]
 
     def scaled_by(self, factor: float) -> Self:
         bounds = self.amplitude_bounds
         scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
         return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": scaled})
-
-
-class PositiveSearch(KernelSearch):
-    """Search space of positive parameters: logarithms within bounds, from several strengths."""
-
-    kernel: PositiveParameters
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return self.kernel.free_names
-
-    @property
-    def has_free_amplitude(self) -> bool:
-        return "amplitude" in self.parameter_names
-
-    def bounds(self, variance: float) -> Array:
-        pairs = [getattr(self.kernel, f"{name}_bounds") for name in self.parameter_names]
-        default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
-        return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
-
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        starts = {name: values for name, values in self.kernel._starts.items() if name in self.parameter_names}
-        others = [_replace(self.kernel, {name: value}) for name, values in starts.items() for value in values]
-        candidates = [self.kernel, *others]
-        if self.has_free_amplitude:
-            units = [_replace(candidate, {"amplitude": 1.0}) for candidate in candidates]
-            candidates = [_replace(one, {"amplitude": _first_amplitude(one, spectrum, variance)}) for one in units]
-        return [candidate.theta for candidate in candidates]
-
-
-def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> float:
-    """Amplitude to start learning from, given the kernel of amplitude one."""
-    power = mean_power(unit, spectrum)
-    return float(np.sqrt(SIGNAL_SHARE * variance / power if power > 0 else variance))
 
 
 def _replace(kernel: Any, values: dict[str, Any]) -> Any:
@@ -126,30 +107,6 @@ def _replace(kernel: Any, values: dict[str, Any]) -> Any:
     for field in dataclasses.fields(kernel):
         object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
     return other
-
-
-@dataclass(frozen=True)
-class AmplitudeParameter(PositiveParameters):
-    """Fields of a kernel with an amplitude alone."""
-
-    amplitude: Positive = 1.0
-    amplitude_bounds: Bounds | None = None
-    laplacian: LaplacianKind = "combinatorial"
-    scaled: bool = False
-
-
-@dataclass(frozen=True)
-class StrengthParameter(PositiveParameters):
-    """Fields of a kernel with a strength and an amplitude."""
-
-    strength: Positive = 1.0
-    amplitude: Positive = 1.0
-    strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds | None = None
-    laplacian: LaplacianKind = "combinatorial"
-    scaled: bool = False
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
 
 
 class NamedKernel(PositiveParameters, SpectralKernel):
@@ -164,13 +121,13 @@ class NamedKernel(PositiveParameters, SpectralKernel):
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         formula, *slopes = self._formula(np.asarray(eigenvalues, dtype=float))
-        columns = dict(zip(self._names, (2 * formula, *slopes), strict=True))
+        columns = dict(zip(_positive_parameters(type(self)), (2 * formula, *slopes), strict=True))
         chosen = [self.amplitude**2 * columns[name] for name in self.free_names]
         return np.stack(chosen, axis=1) if chosen else np.empty((formula.size, 0))
 
 
 @dataclass(frozen=True)
-class Identity(AmplitudeParameter, NamedKernel):
+class Identity(NamedKernel):
     """The standard multi-output GP: ``B = I``, nodes independent given the input.
 
     Examples
@@ -180,6 +137,10 @@ class Identity(AmplitudeParameter, NamedKernel):
     [4.0, 4.0]
     """
 
+    amplitude: Positive = 1.0
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
     needs_no_graph = True
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
@@ -187,7 +148,7 @@ class Identity(AmplitudeParameter, NamedKernel):
 
 
 @dataclass(frozen=True)
-class GlobalFilter(StrengthParameter, NamedKernel):
+class GlobalFilter(NamedKernel):
     """Global filtering (Venkitaraman et al.): ``B = (I + a L)^-1`` with `strength` a.
 
     Examples
@@ -197,13 +158,20 @@ class GlobalFilter(StrengthParameter, NamedKernel):
     [1.0, 0.5]
     """
 
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         scaled = self.strength * eigenvalues
         return (1 + scaled) ** -2.0, -2 * scaled * (1 + scaled) ** -3.0
 
 
 @dataclass(frozen=True)
-class PseudoInverse(AmplitudeParameter, NamedKernel):
+class PseudoInverse(NamedKernel):
     """Laplacian regularisation: ``B B^T`` is the pseudo-inverse of ``L``.
 
     Eigenvalues below the rounding of the largest one count as zero and get no power.
@@ -214,6 +182,11 @@ class PseudoInverse(AmplitudeParameter, NamedKernel):
     >>> PseudoInverse().power([0.0, 0.5]).tolist()
     [0.0, 2.0]
     """
+
+    amplitude: Positive = 1.0
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
 
     def bind(self, spectrum: Spectrum) -> Self:
         require_eigenvectors(
@@ -229,7 +202,7 @@ class PseudoInverse(AmplitudeParameter, NamedKernel):
 
 
 @dataclass(frozen=True)
-class RegularizedLaplacian(StrengthParameter, NamedKernel):
+class RegularizedLaplacian(NamedKernel):
     """Regularised Laplacian (Smola and Kondor): ``B B^T = (I + a L)^-1`` with `strength` a.
 
     Examples
@@ -239,7 +212,12 @@ class RegularizedLaplacian(StrengthParameter, NamedKernel):
     [0.25]
     """
 
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
+    scaled: bool = False
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         scaled = self.strength * eigenvalues
@@ -247,7 +225,7 @@ class RegularizedLaplacian(StrengthParameter, NamedKernel):
 
 
 @dataclass(frozen=True)
-class Diffusion(StrengthParameter, NamedKernel):
+class Diffusion(NamedKernel):
     """Diffusion, or heat, kernel (Smola and Kondor): ``B B^T = exp(-a/2 L)`` with `strength` a.
 
     Examples
@@ -257,7 +235,12 @@ class Diffusion(StrengthParameter, NamedKernel):
     [1.0, 0.3679]
     """
 
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
+    scaled: bool = False
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         exponent = -0.5 * self.strength * eigenvalues
@@ -283,8 +266,6 @@ class RandomWalk(NamedKernel):
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
     _is_bounded = True
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "shift")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"shift": (3.0, 20.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -302,7 +283,7 @@ class RandomWalk(NamedKernel):
 
 
 @dataclass(frozen=True)
-class Cosine(AmplitudeParameter, NamedKernel):
+class Cosine(NamedKernel):
     """Inverse-cosine regularisation (Smola and Kondor): ``B B^T = cos(pi/4 L)``.
 
     Examples
@@ -312,7 +293,10 @@ class Cosine(AmplitudeParameter, NamedKernel):
     [1.0, 0.0]
     """
 
+    amplitude: Positive = 1.0
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
+    scaled: bool = False
     _is_bounded = True
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
@@ -337,8 +321,6 @@ class Matern(NamedKernel):
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "length_scale")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"length_scale": (0.3, 5.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -350,7 +332,7 @@ class Matern(NamedKernel):
 
 
 @dataclass(frozen=True)
-class LocalAverage(StrengthParameter):
+class LocalAverage(PositiveParameters):
     """Local averaging (Ng et al.): ``B = (I + a D)^-1 (I + a W)`` with `strength` a.
 
     ``B`` is not symmetric and has no eigenvectors in common with the Laplacian, so ``B B^T`` is decomposed anew at
@@ -364,6 +346,12 @@ class LocalAverage(StrengthParameter):
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
+    strength: Positive = 1.0
+    amplitude: Positive = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
     shares_eigenvectors = False
 
     def filter_matrix(self, graph: Graph) -> Array:
@@ -470,14 +458,13 @@ class Response(SpectralKernel):
     def theta(self) -> Array:
         return np.array([np.log(self.amplitude), *self.parameters])
 
-    def search(self) -> ResponseSearch:
-        return ResponseSearch(self)
+    def search(self) -> KernelSearch:
+        names = ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
+        return KernelSearch(self, names, self._bounds)
 
-    @property
-    def free_bounds(self) -> Array:
-        """Bounds of the parameters, shape (n_parameters, 2)."""
+    def _bounds(self) -> Array:
         free = ((-np.inf, np.inf),) * len(self.parameters)
-        return np.reshape(np.array(self.parameter_bounds or free, dtype=float), (-1, 2))
+        return np.array([(np.nan, np.nan), *(self.parameter_bounds or free)], dtype=float)
 
     def with_theta(self, theta: ArrayLike) -> Self:
         log_amplitude, *parameters = np.asarray(theta, dtype=float).tolist()
@@ -521,7 +508,7 @@ class Response(SpectralKernel):
                 )
             return slopes
         columns = []
-        for index, (value, (low, high)) in enumerate(zip(self.parameters, self.free_bounds, strict=True)):
+        for index, (value, (low, high)) in enumerate(zip(self.parameters, self._bounds()[1:], strict=True)):
             step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
             # the function need not exist beyond the bounds: at a bound, differences are one-sided
             within = [one for one in DIFFERENCES if low <= value + one[0] * step and value + one[-1] * step <= high]
@@ -532,25 +519,3 @@ class Response(SpectralKernel):
             moved = [self._shape(eigenvalues, *before, value + offset * step, *after) for offset in within[0]]
             columns.append(np.tensordot(DIFFERENCES[within[0]], moved, axes=1) / step)
         return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))
-
-
-class ResponseSearch(KernelSearch):
-    """Search space of a user's filter: the logarithm of the amplitude, and the parameters within their bounds."""
-
-    kernel: Response
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.kernel.parameters))))
-
-    @property
-    def has_free_amplitude(self) -> bool:
-        return True
-
-    def bounds(self, variance: float) -> Array:
-        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
-        return np.vstack([amplitude, self.kernel.free_bounds])
-
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        amplitude = _first_amplitude(dataclasses.replace(self.kernel, amplitude=1.0), spectrum, variance)
-        return [dataclasses.replace(self.kernel, amplitude=amplitude).theta]

@@ -19,8 +19,14 @@ from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_ar
 from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
-from spectralgp.model.kernels.base import GraphKernel, SpectralKernel
-from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
+from spectralgp.model.kernels.base import (
+    SIGNAL_SHARE,
+    GraphKernel,
+    KernelSearch,
+    LogPrior,
+    Positivity,
+    SpectralKernel,
+)
 from spectralgp.model.spectra import Spectrum
 
 UPPER_ROUNDING = 1e-9  # share of the interval by which the largest eigenvalue may exceed it
