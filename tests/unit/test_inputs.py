@@ -23,10 +23,10 @@ from spectralgp.model.kernels import (
     LearntInputKernel,
     PrecomputedCovariance,
     StandardisedKernel,
-    UnrelatedSignals,
     as_covariance,
     as_input_kernel,
     held_out_inputs,
+    input_starts,
     length_scale_centres,
     matern_terms,
     modes_and_gradient,
@@ -71,7 +71,7 @@ def test_the_gradient_is_that_of_finite_differences(kind):
     kernel, inputs = KINDS[kind]
     gradient = modes_and_gradient(kernel, inputs)[1]
     assert gradient.shape == (7, 7, kernel.theta.size)
-    assert kernel.search().bounds.shape == (kernel.theta.size, 2)
+    assert kernel.bounds.shape == (kernel.theta.size, 2)
     if kernel.theta.size:
         expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).covariance(inputs), kernel.theta)
         assert oracle.relative_error(gradient, expected) < GRADIENT
@@ -161,7 +161,7 @@ def test_features_are_cut_by_rows():
     training = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])
     assert form.equal_rows(training, [[1, -0.0], [3, 2], [2, 3]]) == [[0, 2], [], [1]]
     assert PrecomputedCovariance.form.equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
-    np.testing.assert_array_equal(UnrelatedSignals.form.read_new([[1.0]], np.asarray), [[1.0]])
+    np.testing.assert_array_equal(IndependentSignals.form.read_new([[1.0]], 1, np.asarray), [[1.0]])
     scaled = kernel.at(INPUTS, new).divided_by(np.arange(1.0, 8.0))
     np.testing.assert_allclose(scaled.cross, KERNEL(new, INPUTS) / np.arange(1.0, 8.0))
     assert scaled.divided_by(None) is scaled
@@ -193,14 +193,14 @@ def test_terms_of_a_sum_know_their_parameters():
 def test_learning_starts_at_the_given_shorter_and_typical_length_scales():
     kernel = LearntInputKernel(ConstantKernel(2.0) * RBF(7.0))
     centres = np.array([np.nan, np.log(0.9)])
-    starts = np.exp(kernel.search().starting_points(centres))
+    starts = np.exp(input_starts(kernel, centres))
     np.testing.assert_allclose(starts, [[2.0, 7.0], [2.0, 0.3], [2.0, 0.9]])
     typical = kernel.with_theta(np.log([2.0, 0.9]))
-    np.testing.assert_allclose(np.exp(typical.search().starting_points(centres)), [[2.0, 0.3], [2.0, 0.9]])
+    np.testing.assert_allclose(np.exp(input_starts(typical, centres)), [[2.0, 0.3], [2.0, 0.9]])
     without = LearntInputKernel(ConstantKernel(2.0))
-    np.testing.assert_allclose(np.exp(without.search().starting_points(np.array([np.nan]))), [[2.0]])
+    np.testing.assert_allclose(np.exp(input_starts(without, np.array([np.nan]))), [[2.0]])
     default = StandardisedKernel.of(INPUTS)
-    np.testing.assert_array_equal(default.search().starting_points(default.centres), [default.theta])
+    np.testing.assert_array_equal(input_starts(default, default.centres), [default.theta])
 
 
 def test_the_typical_distance_of_very_many_inputs_is_that_of_some(monkeypatch):
@@ -225,7 +225,7 @@ def test_a_new_independent_signal_shares_nothing():
     new = kernel.at(np.empty((7, 0)), np.empty((2, 0)))
     np.testing.assert_array_equal(new.cross, np.zeros((2, 7)))
     np.testing.assert_array_equal(new.covariance, np.eye(2))
-    assert kernel.form.read_new(None, np.asarray).shape == (1, 0)
+    assert kernel.form.read_new(None, 0, np.asarray).shape == (1, 0)
     with pytest.raises(ValueError, match=r"X must be None, or have no columns.*independent; got shape \(2, 3\)"):
         new_inputs(kernel, np.empty((7, 0)), POINTS)
 
@@ -309,7 +309,7 @@ def test_the_default_kernel_starts_at_the_median_distance():
     kernel = default.described.k1
     assert isinstance(kernel, RBF)
     assert kernel.length_scale**2 == pytest.approx(median_squared_distance(standardised))
-    assert np.exp(default.search().bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
+    assert np.exp(default.bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
     assert StandardisedKernel.of(np.ones((4, 2)), ("smooth",)).described.k1.length_scale == 1.0
 
 
@@ -353,7 +353,7 @@ def test_the_default_kernel_of_one_input_starts_at_one():
     for terms, expected in ((("smooth",), [0, 0]), (("linear",), [0]), (("smooth", "linear"), [0, -np.log(2), 0])):
         kernel = StandardisedKernel.of(np.array([[3.0, 5.0]]), terms)
         np.testing.assert_allclose(kernel.theta, expected, atol=1e-15)
-        np.testing.assert_array_equal(kernel.search().prior(np.empty((0, 2)))[0], kernel.theta)
+        np.testing.assert_array_equal(kernel.prior(np.empty((0, 2)))[0], kernel.theta)
         assert kernel.level == 1.0
     np.testing.assert_array_equal(StandardisedKernel.of(np.ones((4, 0))).theta, [0, 0, 0])
 
@@ -361,9 +361,9 @@ def test_the_default_kernel_of_one_input_starts_at_one():
 def test_the_default_kernel_moves_by_three_orders_in_length_and_five_in_variances():
     kernel = StandardisedKernel.of(INPUTS)
     widths = np.log([1e3, 1e5, 1e5])
-    np.testing.assert_allclose(kernel.search().bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
+    np.testing.assert_allclose(kernel.bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
     linear = StandardisedKernel.of(INPUTS, ("linear",))
-    np.testing.assert_allclose(linear.search().bounds, [[-np.log(1e5), np.log(1e5)]])
+    np.testing.assert_allclose(linear.bounds, [[-np.log(1e5), np.log(1e5)]])
 
 
 def test_columns_that_do_not_vary_are_not_divided():

@@ -51,7 +51,6 @@ from spectralgp.model.kernels import (
     Polynomial,
     SpectralKernel,
     StandardisedKernel,
-    UnrelatedSignals,
     as_input_kernel,
     without_amplitude,
 )
@@ -316,7 +315,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         rows = np.flatnonzero(kept)
         inputs, values, seen = input_form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = carried_columns(
-        estimator.carry, frame_names(X), input_form.has_columns, inputs.shape[1], form, graph.n_nodes
+        estimator.carry, frame_names(X), not input_form.is_pairwise, inputs.shape[1], form, graph.n_nodes
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
@@ -457,7 +456,7 @@ def settings_of_changes(
     assert training.carried is not None
     seen = Changes(training.carried, order.factor)
     changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
-    unrelated = replace(changed, input_kernel=UnrelatedSignals(), carried=None, has_inputs=False)
+    unrelated = replace(changed, input_kernel=IndependentSignals(), carried=None, has_inputs=False)
     no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
     return no_change, setting_of(estimator, changed, solver)
 

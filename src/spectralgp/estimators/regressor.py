@@ -507,7 +507,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs as kernels take them; `as_given` if a matrix may be that of the training signals."""
         form, kept = self.fits_[0].model.input_kernel.form, self._form.kept
-        inputs = form.read_new(X, lambda features: reading.checked_inputs(self, features))
+        n_features = getattr(self, "n_features_in_", 0)
+        inputs = form.read_new(X, n_features, lambda features: reading.checked_inputs(self, features))
         return form.with_kept(form.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
 
     def _paired(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:

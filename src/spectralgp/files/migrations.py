@@ -83,6 +83,16 @@ def at(part: Json, place: str) -> Iterator[dict[str, Json]]:
         yield from at(_get(part, name), rest)
 
 
+def _parts(state: Json) -> Iterator[dict[str, Json]]:
+    """All parts with fields."""
+    waiting = [state]
+    while waiting:
+        part = waiting.pop()
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+        if isinstance(part, dict):
+            yield part
+
+
 def _get(part: Json, name: str) -> Json:
     return part.get(name) if isinstance(part, dict) else None
 
@@ -102,17 +112,21 @@ def _replace_solver(state: Json, _: Arrays) -> None:
 
 def _rename(state: Json, _: Arrays) -> None:
     """Give all solvers, kernels and settings the fields of version 4."""
-    waiting = [state]
-    while waiting:
-        part = waiting.pop()
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+    for part in _parts(state):
         if _get(part, "type") == "Sqp":
             old = part.pop("enough", None)
             part.setdefault("tolerance_nats", old)
         if _get(part, "type") == "WithResidual":
             part.setdefault("floor", 0.0)
-        if isinstance(part, dict) and "n_probes" in part:
+        if "n_probes" in part:
             part.setdefault("device", None)
+
+
+def _merge_independent(state: Json, _: Arrays) -> None:
+    """Give independent signals with inputs the name of those without."""
+    for part in _parts(state):
+        if part.get("type") == "Unrelated":
+            part["type"] = "Independent"
 
 
 def _settle(state: Json, arrays: Arrays) -> None:
@@ -192,4 +206,10 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
-MIGRATIONS = ((8, _replace_solver), (3, _rename), (3, _settle), (7, _share))  # each with the last version it is for
+MIGRATIONS = (
+    (8, _merge_independent),
+    (8, _replace_solver),
+    (3, _rename),
+    (3, _settle),
+    (7, _share),
+)  # each with the last version it is for

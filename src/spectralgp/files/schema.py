@@ -40,7 +40,6 @@ STORED_NAMES = {  # of types that have been renamed since files name them
     "OscillatorComponent": "Oscillator",
     "PrecomputedCovariance": "Precomputed",
     "StandardisedKernel": "Standardised",
-    "UnrelatedSignals": "Unrelated",
 }
 MAKERS: dict[Maker, Maker] = {}  # of types that take more than their fields, or check them
 

@@ -30,6 +30,7 @@ from spectralgp.model.kernels import (
     Positivity,
     PrecomputedCovariance,
     as_input_kernel,
+    input_starts,
     matern_terms,
     modes_and_gradient,
     power_jacobians,
@@ -183,7 +184,7 @@ class Task:
     @cached_property
     def length_scales(self) -> tuple[Array, Array]:
         """Prior centres of the input kernel's parameters, NaN without a prior, and their standard deviations."""
-        return self.input_kernel.search().prior(self.inputs)
+        return self.input_kernel.prior(self.inputs)
 
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """Spectrum of the Laplacian of a graph kernel."""
@@ -309,7 +310,7 @@ class Objective:
         self.size = task.signals.size  # number of observations
         noise = task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
         search = graph_kernel.search()
-        self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.search().bounds, noise])
+        self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.bounds, noise])
         self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
         self.units[: self.n_graph] = search.theta_units(task.variance)
         is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
@@ -361,7 +362,7 @@ class Objective:
         """Each start of the graph kernel with each start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.search().starting_points(self.spectrum, task.variance)
-        input_thetas = task.input_kernel.search().starting_points(task.length_scales[0])
+        input_thetas = input_starts(task.input_kernel, task.length_scales[0])
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
         starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
         return [np.clip(start, *self.bounds.T) for start in starts]

@@ -16,7 +16,7 @@ from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
-from spectralgp.model.kernels import GraphKernel, mean_power
+from spectralgp.model.kernels import GraphKernel, input_starts, mean_power
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 # The continuation
@@ -601,7 +601,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = search.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * search.theta_units(task.variance))
-    centres = task.input_kernel.search().starting_points(task.length_scales[0])[-1]
+    centres = input_starts(task.input_kernel, task.length_scales[0])[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -620,7 +620,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     if input_theta.size and energy > 0:
         is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
-        input_theta = np.clip(input_theta, *task.input_kernel.search().bounds.T)
+        input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
     design = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:

@@ -19,7 +19,7 @@ from spectralgp.model.fields import GraphGP, ProcessKernel, RatePriors
 from spectralgp.model.fields.processes import SHIFTS
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.kernels.base import SIGNAL_SHARE
-from spectralgp.model.kernels.inputs import UnrelatedSignals
+from spectralgp.model.kernels.inputs import IndependentSignals
 from spectralgp.model.signals import as_training
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Timeline, evaluate, information
@@ -76,7 +76,7 @@ class SeriesFit(SearchReport):
     def moved_to(self, spectrum: ExactSpectrum) -> SeriesFit:
         """Return the fit on the spectrum of another graph."""
         kernel = self.kernel.moved_to(spectrum)
-        model = GraphGP(spectrum, kernel, UnrelatedSignals(), self.noise_variance)
+        model = GraphGP(spectrum, kernel, IndependentSignals(), self.noise_variance)
         return replace(self, kernel=kernel, process=process_of(model))
 
     def bands(self, eigenvalues: Array) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ def series_task(spectrum: ExactSpectrum, times: Array, values: Array) -> Task:
     """Learning task of a series: the graph kernel alone relates its rows."""
     signals, typical = as_training(values, *values.shape), float(np.nanmean(np.square(values))) or 1.0
     settings: dict[str, Any] = {"typical_variance": typical, "is_series": True}
-    return Task(spectrum.graph, UnrelatedSignals(), times[:, None], signals, **settings)
+    return Task(spectrum.graph, IndependentSignals(), times[:, None], signals, **settings)
 
 
 def _learnt(task: Task, kernel: ProcessKernel, solver: Sqp, warm_start: Fit | None, most_first: int) -> Fit:

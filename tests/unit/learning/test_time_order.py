@@ -12,7 +12,7 @@ from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
 from spectralgp.model.fields import Changes
-from spectralgp.model.kernels import IndependentSignals, UnrelatedSignals, modes_of_inputs
+from spectralgp.model.kernels import IndependentSignals, modes_of_inputs
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -114,8 +114,8 @@ def test_later_signals_are_held_out_of_folds_in_time(n_signals, first):
         assert np.array_equal(held_out, cut[1])
 
 
-def test_unrelated_signals_are_independent_ones_with_inputs():
-    kernel, inputs, new = UnrelatedSignals(), X[:4], X[4:7]
+def test_independent_signals_may_have_inputs():
+    kernel, inputs, new = IndependentSignals(), X[:4], X[4:7]
     plain = IndependentSignals().at(np.empty((4, 0)), np.empty((3, 0)))
     for name in ("cross", "variances", "covariance"):
         assert np.array_equal(getattr(kernel.at(inputs, new), name), getattr(plain, name))

@@ -99,16 +99,26 @@ def _required(matrix: Array | None) -> Array:
 class InputForm:
     """Form of inputs: one row per signal and one column per feature, for new signals as for training signals."""
 
-    has_columns: ClassVar[bool] = True  # of features, which can be compared
     is_pairwise: ClassVar[bool] = False  # inputs are covariances, with one row and one column per signal
 
     def read(self, inputs: Array) -> Array:
         """Return validated training inputs."""
         return inputs
 
-    def read_new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
-        """Return new inputs as kernels take them; `as_features` validates an array of features."""
-        return as_features(inputs)
+    def read_new(self, inputs: Any, n_features: int, as_features: Callable[[Any], Array]) -> Any:
+        """Return new inputs as kernels take them, given the number of training features.
+
+        `as_features` validates an array of features. Without any, inputs have no columns, or are None for one signal.
+        """
+        if n_features:
+            return as_features(inputs)
+        shape = (1, 0) if inputs is None else np.shape(inputs)
+        if len(shape) != 2 or shape[1] != 0:
+            raise ValueError(
+                "X must be None, or have no columns, where the model was fitted with X=None, in which signals are "
+                f"independent; got shape {shape}. Fit with inputs X to predict from them."
+            )
+        return np.empty(shape)
 
     def as_new(self, training: Any) -> Any:
         """Return training inputs in the form of new ones, covariances among them included."""
@@ -145,13 +155,12 @@ class InputForm:
 class CovarianceInputs(InputForm):
     """Covariances as inputs: ``K`` for training, and for new signals what `NewInputs.read` takes."""
 
-    has_columns = False
     is_pairwise = True
 
     def read(self, inputs: Array) -> Array:
         return as_covariance(inputs)
 
-    def read_new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
+    def read_new(self, inputs: Any, n_features: int, as_features: Callable[[Any], Array]) -> Any:
         return inputs
 
     def as_new(self, training: Any) -> Any:
@@ -182,21 +191,6 @@ class CovarianceInputs(InputForm):
 
     def held_out(self, training: Array, kept: Indices, rows: Indices) -> Any:
         return training[np.ix_(rows, kept)], training[np.ix_(rows, rows)]
-
-
-class NoInputs(InputForm):
-    """No inputs: arrays without columns, or None for one new signal."""
-
-    has_columns = False
-
-    def read_new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
-        shape = (1, 0) if inputs is None else np.shape(inputs)
-        if len(shape) != 2 or shape[1] != 0:
-            raise ValueError(
-                "X must be None, or have no columns, where the model was fitted with X=None, in which signals are "
-                f"independent; got shape {shape}. Fit with inputs X to predict from them."
-            )
-        return np.empty(shape)
 
 
 def as_covariance(matrix: ArrayLike) -> Array:

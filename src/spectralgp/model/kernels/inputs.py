@@ -25,7 +25,7 @@ from sklearn.gaussian_process.kernels import (
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp._basics.saved import axes, ge
-from spectralgp.model.kernels.forms import CovarianceInputs, InputForm, NewInputs, NoInputs, as_covariance
+from spectralgp.model.kernels.forms import CovarianceInputs, InputForm, NewInputs, as_covariance
 from spectralgp.model.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
@@ -50,31 +50,12 @@ class MaternTerm(NamedTuple):
     of_length: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class InputSearch:
-    """Search space of an input kernel's parameters `theta`: bounds, a prior, and starts."""
-
-    theta: Array  # the present values
-    bounds: Array  # shape (n_parameters, 2)
-    # of the inputs: prior centres, the scale of the inputs for length scales or NaN, and standard deviations
-    prior: Callable[[Array], tuple[Array, Array]]
-    has_shorter_start: bool = False  # from typical length scales a search may end where nothing varies fast
-
-    def starting_points(self, centres: Array) -> list[Array]:
-        """Values of `theta` to start learning from: the present ones, and last the prior centres."""
-        is_scale = ~np.isnan(centres)
-        expected = np.where(is_scale, centres, self.theta)
-        given = [] if np.allclose(expected, self.theta) else [self.theta]
-        has_shorter = self.has_shorter_start and is_scale.any()
-        shorter = [expected + np.log(SHORTER_START) * is_scale] if has_shorter else []
-        return [*given, *shorter, expected]
-
-
 class InputKernel(ABC):
     """Covariance ``k(x, x')`` between signals by their inputs; no parameters unless overridden."""
 
     form: ClassVar[InputForm] = InputForm()
     is_identity: ClassVar[bool] = False  # ``K = I``, whatever the inputs
+    has_shorter_start: ClassVar[bool] = False  # from typical length scales a search may end where nothing varies fast
 
     @property
     @abstractmethod
@@ -90,9 +71,14 @@ class InputKernel(ABC):
         """Return a copy with other values of the free parameters."""
         return self
 
-    def search(self) -> InputSearch:
-        """Return the search space of the free parameters."""
-        return InputSearch(np.empty(0), np.empty((0, 2)), lambda _: (np.empty(0), np.empty(0)))
+    @property
+    def bounds(self) -> Array:
+        """Bounds of `theta`, shape (n_parameters, 2)."""
+        return np.empty((0, 2))
+
+    def prior(self, inputs: Array) -> tuple[Array, Array]:
+        """Prior centres and standard deviations of `theta`; centres are NaN except for scales of the inputs."""
+        return np.empty(0), np.empty(0)
 
     @abstractmethod
     def covariance(self, inputs: Array) -> Array:
@@ -146,9 +132,10 @@ def modes_and_gradient(kernel: InputKernel, inputs: Array, scales: Array | None 
 
 def new_inputs(kernel: InputKernel, training: Array, inputs: Any) -> Any:
     """Return validated new inputs, with the number of features of the training inputs."""
-    settings: Any = {"sizes": {"n_features": training.shape[1]}, "remedy": "Rows are inputs."}
+    n_features = training.shape[1]
+    settings: Any = {"sizes": {"n_features": n_features}, "remedy": "Rows are inputs."}
     axes = "n_inputs", "n_features"
-    return kernel.form.read_new(inputs, lambda given: as_real_array(given, "inputs", axes, **settings))
+    return kernel.form.read_new(inputs, n_features, lambda given: as_real_array(given, "inputs", axes, **settings))
 
 
 def held_out_inputs(kernel: InputKernel, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
@@ -157,17 +144,34 @@ def held_out_inputs(kernel: InputKernel, inputs: Array, kept: Indices, held_out:
     return kernel.at(form.subset(inputs, kept), form.held_out(inputs, kept, held_out))
 
 
+def input_starts(kernel: InputKernel, centres: Array) -> list[Array]:
+    """Values of `theta` to start learning from: the present ones, and last the prior centres."""
+    is_scale = ~np.isnan(centres)
+    expected = np.where(is_scale, centres, kernel.theta)
+    given = [] if np.allclose(expected, kernel.theta) else [kernel.theta]
+    has_shorter = kernel.has_shorter_start and is_scale.any()
+    shorter = [expected + np.log(SHORTER_START) * is_scale] if has_shorter else []
+    return [*given, *shorter, expected]
+
+
 def without_amplitude(kernel: InputKernel) -> InputKernel:
     """Return the kernel with its overall factor fixed, for a graph kernel that has its own."""
     described = kernel.described  # a constant alone is no factor
     return LearntInputKernel(_holding_amplitude(described)) if isinstance(described, Product) else kernel
 
 
-class _InputCache(list[tuple[Array, ...]]):
-    """Cache of inputs and of arrays computed from them alone; not pickled."""
+def _cached(cache: list[Any], inputs: Array, compute: Callable[[Array], Any]) -> Any:
+    """Return a function of inputs, computed once for the same array; threads may share the cache."""
+    known = cache[0] if cache else (None, None)
+    if known[0] is not inputs:
+        known = inputs, compute(inputs)
+        cache[:] = [known]
+    return known[1]
 
-    def __reduce__(self) -> tuple[type[_InputCache], tuple[()]]:
-        return _InputCache, ()
+
+def _without_cache(kernel: Any) -> dict[str, Any]:
+    """State of a kernel for pickling."""
+    return {**vars(kernel), "_cache": []}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +179,10 @@ class LearntInputKernel(InputKernel):
     """Learnt kernel: one of scikit-learn."""
 
     kernel: Kernel
-    _distances: _InputCache = field(default_factory=_InputCache, repr=False)
+    _cache: list[Any] = field(default_factory=list, repr=False)  # squared distances of the last inputs
+    has_shorter_start = True
+
+    __getstate__ = _without_cache
 
     @property
     def described(self) -> KernelLike:
@@ -185,12 +192,12 @@ class LearntInputKernel(InputKernel):
     def theta(self) -> Array:
         return np.asarray(self.kernel.theta, dtype=float)
 
-    def search(self) -> InputSearch:
-        def prior(inputs: Array) -> tuple[Array, Array]:
-            return length_scale_centres(self.kernel, inputs), np.full(self.theta.size, LENGTH_SCALE_SPREAD)
+    @property
+    def bounds(self) -> Array:
+        return np.reshape(np.asarray(self.kernel.bounds, dtype=float), (-1, 2))
 
-        bounds = np.reshape(np.asarray(self.kernel.bounds, dtype=float), (-1, 2))
-        return InputSearch(self.theta, bounds, prior, has_shorter_start=True)
+    def prior(self, inputs: Array) -> tuple[Array, Array]:
+        return length_scale_centres(self.kernel, inputs), np.full(self.theta.size, LENGTH_SCALE_SPREAD)
 
     def with_theta(self, theta: Array) -> Self:
         if theta.size == 0:
@@ -214,9 +221,7 @@ class LearntInputKernel(InputKernel):
         if not self._is_plain:
             covariance, gradient = self.kernel(inputs, eval_gradient=True)
             return covariance, np.asarray(gradient)
-        if not self._distances or self._distances[0][0] is not inputs:
-            self._distances[:] = [(inputs, squareform(pdist(inputs, "sqeuclidean")))]
-        scaled = self._distances[0][1] / self.kernel.length_scale**2
+        scaled = _cached(self._cache, inputs, squared_distances) / self.kernel.length_scale**2
         covariance = np.exp(-0.5 * scaled)
         return covariance, (scaled * covariance)[:, :, None]
 
@@ -245,8 +250,8 @@ class PrecomputedCovariance(InputKernel):
 
 
 @dataclass(frozen=True)
-class UnrelatedSignals(InputKernel):
-    """Independent signals, ``K = I``, whatever their inputs are."""
+class IndependentSignals(InputKernel):
+    """Independent signals, ``K = I``, whatever their inputs are, if they have any."""
 
     is_identity = True
     described = None
@@ -260,13 +265,6 @@ class UnrelatedSignals(InputKernel):
     def at(self, training: Array, inputs: Any) -> NewInputs:
         n_inputs = np.shape(inputs)[0]
         return NewInputs.given(np.zeros((n_inputs, training.shape[0])), np.ones(n_inputs), np.eye(n_inputs))
-
-
-@dataclass(frozen=True)
-class IndependentSignals(UnrelatedSignals):
-    """Independent signals, ``K = I``, without inputs."""
-
-    form = NoInputs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +281,9 @@ class StandardisedKernel(InputKernel):
     centres: Annotated[Array, axes("_parameters")]
     offset: Annotated[Array, axes("n_features")]  # mean of each column
     spread: Annotated[Array, axes("n_features")]  # standard deviation of each column; one where it is constant
-    _products: _InputCache = field(default_factory=_InputCache, repr=False)
+    _cache: list[Any] = field(default_factory=list, repr=False)  # distances and products of the last inputs
+
+    __getstate__ = _without_cache
 
     @classmethod
     def of(cls, inputs: Array, terms: tuple[KernelTerm, ...] = ("smooth", "linear")) -> StandardisedKernel:
@@ -310,13 +310,15 @@ class StandardisedKernel(InputKernel):
     def theta(self) -> Array:
         return self.logarithms
 
-    def search(self) -> InputSearch:
+    @property
+    def bounds(self) -> Array:
         widths = np.full(self.centres.size, np.log(1e5))
         if "smooth" in self.terms:
             widths[0] = np.log(1e3)
-        spreads = np.array([*(LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[: self.centres.size - 1], LEVEL_SPREAD])
-        bounds = self.centres[:, None] + np.multiply.outer(widths, [-1.0, 1.0])
-        return InputSearch(self.theta, bounds, lambda _: (self.centres, spreads))
+        return self.centres[:, None] + np.multiply.outer(widths, [-1.0, 1.0])
+
+    def prior(self, inputs: Array) -> tuple[Array, Array]:
+        return self.centres, np.array([*(LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[: self.centres.size - 1], LEVEL_SPREAD])
 
     def with_theta(self, theta: Array) -> Self:
         return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
@@ -325,11 +327,7 @@ class StandardisedKernel(InputKernel):
         return np.asarray(self.described(self._standardised(inputs)))
 
     def with_gradient(self, inputs: Array) -> tuple[Array, Array]:
-        if not self._products or self._products[0][0] is not inputs:
-            standardised = self._standardised(inputs)
-            squares = squareform(pdist(standardised, "sqeuclidean"))
-            self._products[:] = [(inputs, squares, standardised @ standardised.T)]
-        _, squares, products = self._products[0]
+        squares, products = _cached(self._cache, inputs, self._distances_and_products)
         values = np.exp(self.logarithms)
         slopes = [np.full(products.shape, values[-1])]
         if self.terms == ("linear",):
@@ -350,6 +348,10 @@ class StandardisedKernel(InputKernel):
 
     def _standardised(self, inputs: Array) -> Array:
         return (inputs - self.offset) / self.spread
+
+    def _distances_and_products(self, inputs: Array) -> tuple[Array, Array]:
+        standardised = self._standardised(inputs)
+        return squared_distances(standardised), standardised @ standardised.T
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
@@ -430,6 +432,11 @@ def _holding_amplitude(kernel: Kernel) -> Kernel:
     if not isinstance(kernel, Product):
         return kernel
     return Product(_holding_amplitude(kernel.k1), _holding_amplitude(kernel.k2))
+
+
+def squared_distances(inputs: Array) -> Array:
+    """Squared Euclidean distances of all inputs, shape (n_signals, n_signals)."""
+    return squareform(pdist(inputs, "sqeuclidean"))
 
 
 def half_log_median(inputs: Array) -> float:
