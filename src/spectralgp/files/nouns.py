@@ -157,8 +157,10 @@ def _graph(reading: Any, data: Any, indices: Any, indptr: Any, names: Any, coord
 
 @maker(Spectrum)
 def _spectrum(reading: Any, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
-    task, found = reading.task, reading.known.get(laplacian)
-    return task.spectrum.restored(reading.graph, laplacian, scaled, task.signals.like, found, n_moments)
+    graph, settings, like = reading.graph, reading.task.spectrum, reading.task.signals.like
+    settings.remember(graph, laplacian, reading.known.get(laplacian), like)
+    spectrum: Any = settings.of(graph, laplacian, scaled, like)
+    return spectrum if n_moments == spectrum.n_moments else replace(spectrum, n_moments=n_moments)
 
 
 @maker(Response)

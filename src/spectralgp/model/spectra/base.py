@@ -170,16 +170,8 @@ class SpectrumSettings(ABC):
         """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); cached on the graph."""
 
     @abstractmethod
-    def restored(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind,
-        scaled: bool,
-        prototype: Any,
-        state: object,
-        n_moments: int | None,
-    ) -> Spectrum:
-        """Spectrum with a state of `state_of_spectrum`, computing nothing; a ValueError if the two do not match."""
+    def remember(self, graph: GraphBase, laplacian: LaplacianKind, state: object, prototype: Any = None) -> None:
+        """Cache a result of `state_of_spectrum` on a graph, so that `of` computes nothing; ValueError without any."""
 
     def on(self, device: str | None) -> Self:
         """Copy that computes on a device; exact spectra are always computed on the host."""
@@ -270,5 +262,5 @@ def filter_interval_end(laplacian: LaplacianKind, scaled: bool, largest_eigenval
 
 @singledispatch
 def state_of_spectrum(spectrum: Spectrum) -> object:
-    """Results of computations on the graph, for `SpectrumSettings.restored`; None if there are none."""
+    """Results of computations on the graph, for `SpectrumSettings.remember`; None if there are none."""
     return None

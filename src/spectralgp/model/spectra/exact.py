@@ -171,24 +171,13 @@ class Exact(SpectrumSettings):
             graph._cache[key] = frozen(np.maximum(eigenvalues, 0.0)), frozen(eigenvectors)
         return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
 
-    def restored(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind,
-        scaled: bool,
-        prototype: Any,
-        state: object,
-        n_moments: int | None,
-    ) -> ExactSpectrum:
-        if n_moments is not None:
-            raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
+    def remember(self, graph: GraphBase, laplacian: LaplacianKind, state: object, prototype: Any = None) -> None:
         if isinstance(state, Eigenpairs):
             if np.any(state.eigenvalues < 0) or np.any(np.diff(state.eigenvalues) < 0):
                 raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got other values.")
             graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (state.eigenvalues, state.eigenvectors)))
         elif graph.n_edges:
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
-        return self.of(graph, laplacian, scaled)
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -143,28 +143,6 @@ class SpectralMoments(SpectralData):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalMoments:
-    """Diagonals of ``T_k(A)`` by probes, which give those of functions without another pass."""
-
-    low: Array  # of the first three, exact, shape (3, n_nodes)
-    probed: NDArray[Any]  # in single precision, shape (n_terms, n_nodes)
-    noise: Array  # mean products over the nodes of the probes' errors, shape (n_terms, n_terms)
-
-    def diagonals(self, quadratics: Array, rest: Array) -> tuple[Array, Array]:
-        """Diagonals of functions, as quadratics plus the rest, and their root mean square errors.
-
-        The rest has mean zero over the spectrum, so its estimates by probes are shrunk by their share of noise.
-        """
-        n_terms, n_nodes = rest.shape[1], self.low.shape[1]
-        found = rest @ self.probed[:n_terms]
-        noise = np.einsum("fk,kl,fl->f", rest, self.noise[:n_terms, :n_terms], rest)
-        squares = np.maximum(np.mean(np.square(found), axis=1, dtype=np.float64), 1e-300)
-        share = np.clip(1 - noise / squares, 0.0, 1.0)
-        errors = np.sqrt(np.maximum(noise, 0.0) * np.maximum(share, n_nodes**-0.5))
-        return quadratics @ self.low[: quadratics.shape[1]] + share[:, None] * found, errors
-
-
-@dataclass(frozen=True, eq=False)
 class DensityState:
     """Results of a density so far, from which another one of the same graph can start."""
 
@@ -198,7 +176,7 @@ class Density:
         else:
             self.largest_eigenvalue, self.residual = largest_eigenvalue(operator) if has_edges else (1.0, 0.0)
         tighten(operator, self.largest_eigenvalue, self.residual)
-        self._local: LocalMoments | None = None
+        self._local: tuple[Array, NDArray[Any], Array] | None = None
         self._lock = threading.RLock()  # fits on one graph may run in several threads
 
     @property
@@ -238,18 +216,22 @@ class Density:
             for known in self._passes:
                 known.release()
 
-    def local(self, n_terms: int) -> LocalMoments:
-        """Moments node by node, at least `n_terms` of them, from other probes than those of the density."""
+    def local(self, n_terms: int) -> tuple[Array, NDArray[Any], Array]:
+        """Diagonals of at least `n_terms` ``T_k(A)``, from other probes than those of the density.
+
+        Exact ones of the first three, shape (3, n_nodes); by probes, in single precision, shape (n_terms, n_nodes); and
+        mean products over the nodes of the probes' errors, shape (n_terms, n_terms).
+        """
         with self._lock:
-            if self._local is None or len(self._local.probed) < n_terms:
+            if self._local is None or len(self._local[1]) < n_terms:
                 self._local = self._local_moments(max(n_terms, LOCAL_TERMS))
             return self._local
 
-    def _local_moments(self, n_terms: int) -> LocalMoments:
+    def _local_moments(self, n_terms: int) -> tuple[Array, NDArray[Any], Array]:
         operator = self.operator
         low = np.asarray(on_host(operator.unload(low_diagonals(operator))), dtype=float)
         if self.n_probes == "exact":
-            return LocalMoments(low, self._raw(n_terms | 1), np.zeros((n_terms | 1, n_terms | 1)))
+            return low, self._raw(n_terms | 1), np.zeros((n_terms | 1, n_terms | 1))
         random_state, halves = np.random.default_rng(self.random_state + 1), []
         for _ in range(2):
             probes = random_signs(operator, self.n_probes // 2, random_state)
@@ -261,7 +243,7 @@ class Density:
         first, second = halves
         second -= first
         first += np.float32(0.5) * second
-        return LocalMoments(low, first, (second @ second.T).astype(float) / (4 * operator.n_nodes))
+        return low, first, (second @ second.T).astype(float) / (4 * operator.n_nodes)
 
     def _raw(self, n_moments: int) -> Array:
         """Moments of every probe (random signs), or of every node (unit vectors) for exact moments."""
@@ -368,24 +350,14 @@ class Chebyshev(SpectrumSettings):
         density: Density = graph._cache[key]
         return density
 
-    def restored(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind,
-        scaled: bool,
-        prototype: Any,
-        state: object,
-        n_moments: int | None,
-    ) -> Quadrature:
+    def remember(self, graph: GraphBase, laplacian: LaplacianKind, state: object, prototype: Any = None) -> None:
         if not isinstance(state, DensityState):
             raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
-        most, n_probes = self.max_moments | 1, self._probes_on(graph.n_nodes)
-        if n_moments is None or n_moments % 2 == 0 or n_moments > most:
-            raise ValueError(f"n_moments must be an odd number up to {most}; got {n_moments}.")
+        n_probes = self._probes_on(graph.n_nodes)
         shape = (1, n_probes) if state.moments is None else state.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
-        return Quadrature(graph, laplacian, scaled, self, self._density(graph, laplacian, prototype, state), n_moments)
+        self._density(graph, laplacian, prototype, state)
 
     def on(self, device: str | None) -> Chebyshev:
         return dataclasses.replace(self, device=device)
@@ -413,17 +385,6 @@ def release_passes(graph: GraphBase) -> None:
             known.release()
 
 
-@dataclass(frozen=True, eq=False)
-class _LazyCombinations:
-    """Linear combinations of signals as a block that is read at each use, and not kept."""
-
-    signals: Signals
-    vectors: Array
-
-    def columns(self, operator: Operator) -> Any:
-        return combine_columns(self.signals.columns(operator), self.vectors)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Quadrature(Spectrum):
     """Quadrature nodes on the spectrum of a Laplacian, which represent all eigenvalues. Made by `Chebyshev.of`."""
@@ -435,6 +396,11 @@ class Quadrature(Spectrum):
     density: Density
     n_moments: int  # number of the density's moments in use; odd
     has_eigenvectors = False
+
+    def __post_init__(self) -> None:
+        most = self.settings.max_moments | 1
+        if self.n_moments not in range(1, most + 1, 2):
+            raise ValueError(f"n_moments must be an odd number up to {most}; got {self.n_moments}.")
 
     @property
     def operator(self) -> Operator:
@@ -496,7 +462,7 @@ class Quadrature(Spectrum):
         together = signals.followed_by(training)
         if together is None:
             columns = signals.columns(self.operator)
-            return self.read_block(columns - self.filtered(_LazyCombinations(training, vectors), filters))
+            return self.read_block(columns - self.filtered(self.block(training, vectors), filters))
         own = np.broadcast_to(np.eye(signals.shape[0]), (self.n_moments, signals.shape[0], signals.shape[0]))
         return self._mixed(self.read(together), np.concatenate([own, -self._rows(filters, vectors)], axis=2))
 
@@ -508,9 +474,12 @@ class Quadrature(Spectrum):
         """Energies of linear combinations of signals, given at each frequency: quadratic forms."""
         return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
 
-    def block(self, signals: Signals, vectors: Array) -> _LazyCombinations:
-        """Linear combinations of signals, one per column of `vectors`, as a block to be filtered."""
-        return _LazyCombinations(signals, vectors)
+    def block(self, signals: Signals, vectors: Array) -> partial[Any]:
+        """Linear combinations of signals, one per column of `vectors`, as a block that is read at each use."""
+        return partial(self._combinations, signals, vectors)
+
+    def _combinations(self, signals: Signals, vectors: Array) -> Any:
+        return combine_columns(signals.columns(self.operator), vectors)
 
     def load(self, signals: Any) -> Any:
         return self.operator.load(signals)
@@ -550,7 +519,7 @@ class Quadrature(Spectrum):
         return combine_columns(self._columns(block), matrix.T)
 
     def _columns(self, block: Any) -> Any:
-        return block.columns(self.operator) if isinstance(block, _LazyCombinations) else block
+        return block() if isinstance(block, partial) else block
 
     def _series(self, functions: Any, tolerance: float = SERIES_TOLERANCE) -> Array:
         """Chebyshev coefficients of functions of the eigenvalues, along their last axis, up to the tolerance."""
@@ -598,7 +567,7 @@ class Quadrature(Spectrum):
         """
         coefficients, values = self._series(functions, LOCAL_SERIES_TOLERANCE), functions(self.eigenvalues)
         quadratics, rest = self._without_quadratics(coefficients)
-        found, errors = self.density.local(coefficients.shape[1]).diagonals(quadratics, rest)
+        found, errors = shrunk_diagonals(*self.density.local(rest.shape[1]), quadratics, rest)
         return np.clip(found, values.min(axis=1)[:, None], values.max(axis=1)[:, None]), errors
 
     def _without_quadratics(self, coefficients: Array) -> tuple[Array, Array]:
@@ -625,6 +594,23 @@ class Quadrature(Spectrum):
 @state_of_spectrum.register
 def _(spectrum: Quadrature) -> DensityState:
     return spectrum.density.state
+
+
+def shrunk_diagonals(
+    low: Array, probed: NDArray[Any], noise: Array, quadratics: Array, rest: Array
+) -> tuple[Array, Array]:
+    """Diagonals of functions, given as quadratics plus the rest, and their root mean square errors.
+
+    The first three arguments are those of `Density.local`. The rest has mean zero over the spectrum, so its estimates
+    by probes are shrunk by their share of noise.
+    """
+    n_terms, n_nodes = rest.shape[1], low.shape[1]
+    found = rest @ probed[:n_terms]
+    noises = np.einsum("fk,kl,fl->f", rest, noise[:n_terms, :n_terms], rest)
+    squares = np.maximum(np.mean(np.square(found), axis=1, dtype=np.float64), 1e-300)
+    share = np.clip(1 - noises / squares, 0.0, 1.0)
+    errors = np.sqrt(np.maximum(noises, 0.0) * np.maximum(share, n_nodes**-0.5))
+    return quadratics @ low[: quadratics.shape[1]] + share[:, None] * found, errors
 
 
 def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Array:
