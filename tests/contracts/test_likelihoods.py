@@ -313,17 +313,17 @@ def test_what_overflows_stays_a_number():
 def test_values_must_be_what_a_likelihood_can_observe():
     """Entry by entry: counts, exposures, classes, trials."""
     values, beside = np.array([0.0, 3.0, 1.5, -1.0, 2.0]), np.array([1.0, 0.5, 2.0, 0.0, np.inf])
-    exposed, counted = Poisson().conditions()
+    exposed, counted = Poisson.conditions
     assert (exposed.argument, counted.argument) == ("exposure", "Y")
     assert exposed.holds(values, beside).tolist() == [True, True, True, False, False]
     assert counted.holds(values, beside).tolist() == [True, True, False, False, True]
-    tried, counted, no_more = Binomial().conditions()
+    tried, counted, no_more = Binomial.conditions
     trials = np.array([1.0, 3.0, 2.5, 0.0, 1.0])
     assert tried.holds(values, trials).tolist() == [True, True, False, False, True]
     assert no_more.holds(values, trials).tolist() == [True, True, True, True, False]
-    (classes,) = Bernoulli().conditions()
+    (classes,) = Bernoulli.conditions
     assert classes.holds(np.array([0.0, 1.0, 0.5, 2.0, -1.0]), trials).tolist() == [True, True, False, False, False]
-    assert list(Gaussian().conditions()) == []
+    assert Gaussian.conditions == ()
 
 
 def test_a_t_with_few_degrees_of_freedom_has_no_finite_variance():

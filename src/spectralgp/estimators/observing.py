@@ -360,10 +360,9 @@ def _check_entries(
 
     Numbers beside values are checked at `wanted` entries, too. `rows` are the numbers of the user's rows.
     """
-    known = np.isfinite(values)
-    conditions = list(likelihood.conditions())
+    known, conditions = np.isfinite(values), likelihood.conditions
     if isinstance(likelihood, Gaussian) and takes is not None:
-        conditions.append(replace(KNOWN_NOISE, argument=takes))
+        conditions = (replace(KNOWN_NOISE, argument=takes),)
     for one in conditions:
         is_of_values = one.argument == "Y"
         at = known if is_of_values or wanted is None else wanted

@@ -204,7 +204,7 @@ def _task(reading: Any, inputs: Any, spectrum: Any, carried: Any, **fields: Any)
     if (own := task.observed_by) is None:
         return task
     values = task.signals.as_observed
-    for one in own.likelihood.conditions():
+    for one in own.likelihood.conditions:
         if not np.all(one.holds(values, own.beside) | np.isnan(values)):
             raise ValueError(f"{one.argument} must {one.condition}; got others")
     if own.effects is None:

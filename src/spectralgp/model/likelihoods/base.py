@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict
 
@@ -71,6 +71,7 @@ class Likelihood(ABC):
     is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
     parameters: ClassVar[Ranges] = {}
     in_latent_units: ClassVar[tuple[str, ...]] = ()  # parameters that have the units of latent signals
+    conditions: ClassVar[tuple[ValueCondition, ...]] = ()  # on values and their exposures or trials
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -111,10 +112,6 @@ class Likelihood(ABC):
     def first_variance(self) -> float:
         """Largest latent variance that a search of sites begins with, where the log density is still concave."""
         return 1.0
-
-    def conditions(self) -> Iterator[ValueCondition]:
-        """Conditions on values and their exposures or trials."""
-        yield from ()
 
     def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
         """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``, for equations (35) and (36)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,11 +24,35 @@ def _exp(log: Array) -> Array:
     return np.exp(np.minimum(log, LARGEST_LOG))
 
 
-COUNTS = ValueCondition(
+EXPOSED = ValueCondition(
+    lambda _, beside: (beside >= 1 / LARGEST_EXPOSURE) & (beside <= LARGEST_EXPOSURE),
+    "exposure",
+    f"be finite and above 0 ({1 / LARGEST_EXPOSURE:g} to {LARGEST_EXPOSURE:g}) where a count was observed",
+    "Leave out entries that were not exposed: NaN in Y.",
+)
+COUNTED = ValueCondition(
     lambda values, _: (values >= 0) & (values == np.floor(values)),
     "Y",
     "hold counts, whole numbers from 0 on",
     "Pass counts, and rates by exposure=; NaN is no count.",
+)
+TRIED = ValueCondition(
+    lambda _, beside: (beside >= 1) & (beside == np.floor(beside)),
+    "trials",
+    "be whole numbers from 1 on where Y is observed",
+    "Leave out entries without trials: NaN in Y.",
+)
+NO_MORE_THAN_TRIALS = ValueCondition(
+    lambda values, beside: values <= beside,
+    "Y",
+    "hold no more successes than there were trials",
+    "Pass the number of trials of each entry as trials=.",
+)
+OF_TWO_CLASSES = ValueCondition(
+    lambda values, _: (values == 0) | (values == 1),
+    "Y",
+    "hold zeros and ones",
+    "Pass 1 for one of the two classes and 0 for the other, or counts with likelihood='binomial'.",
 )
 
 
@@ -161,6 +184,7 @@ class _Counts(Likelihood):
 
     beside: ClassVar[str | None] = "exposure"
     is_discrete = True
+    conditions: ClassVar[tuple[ValueCondition, ...]] = (EXPOSED, COUNTED)
 
     def mean_at(self, latent: Array, beside: Array) -> Array:
         return beside * _exp(latent)
@@ -170,15 +194,6 @@ class _Counts(Likelihood):
 
     def rough_latent(self, values: Array, beside: Array) -> Array:
         return np.log((values + 0.5) / beside)
-
-    def conditions(self) -> Iterator[ValueCondition]:
-        yield ValueCondition(
-            lambda _, beside: (beside >= 1 / LARGEST_EXPOSURE) & (beside <= LARGEST_EXPOSURE),
-            "exposure",
-            f"be finite and above 0 ({1 / LARGEST_EXPOSURE:g} to {LARGEST_EXPOSURE:g}) where a count was observed",
-            "Leave out entries that were not exposed: NaN in Y.",
-        )
-        yield COUNTS
 
 
 @dataclass(frozen=True)
@@ -273,10 +288,21 @@ class NegativeBinomial(_Counts):
         return random_state.poisson(rate).astype(float)
 
 
-class _Successes(Likelihood):
-    """Successes among trials, each with the probability ``1 / (1 + exp(-f))``."""
+@dataclass(frozen=True)
+class Binomial(Likelihood):
+    """Successes among trials, each with the probability ``1 / (1 + exp(-f))``.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Binomial().mean_at(np.array(0.0), np.array(10.0)))
+    5.0
+    """
+
+    name: ClassVar[str] = "binomial"
+    beside: ClassVar[str | None] = "trials"
     is_discrete = True
+    conditions: ClassVar[tuple[ValueCondition, ...]] = (TRIED, COUNTED, NO_MORE_THAN_TRIALS)
 
     def at(self, values: Array, latent: Array, beside: Array) -> Terms:
         share = expit(latent)
@@ -307,38 +333,8 @@ class _Successes(Likelihood):
 
 
 @dataclass(frozen=True)
-class Binomial(_Successes):
-    """Successes among trials, each with the probability ``1 / (1 + exp(-f))``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(Binomial().mean_at(np.array(0.0), np.array(10.0)))
-    5.0
-    """
-
-    name: ClassVar[str] = "binomial"
-    beside: ClassVar[str | None] = "trials"
-
-    def conditions(self) -> Iterator[ValueCondition]:
-        yield ValueCondition(
-            lambda _, beside: (beside >= 1) & (beside == np.floor(beside)),
-            "trials",
-            "be whole numbers from 1 on where Y is observed",
-            "Leave out entries without trials: NaN in Y.",
-        )
-        yield COUNTS
-        yield ValueCondition(
-            lambda values, beside: values <= beside,
-            "Y",
-            "hold no more successes than there were trials",
-            "Pass the number of trials of each entry as trials=.",
-        )
-
-
-@dataclass(frozen=True)
-class Bernoulli(_Successes):
-    """One of two classes, 0 or 1; the latter with the probability ``1 / (1 + exp(-f))``.
+class Bernoulli(Binomial):
+    """One of two classes, 0 or 1, as successes in one trial; the latter with the probability ``1 / (1 + exp(-f))``.
 
     Examples
     --------
@@ -348,14 +344,8 @@ class Bernoulli(_Successes):
     """
 
     name: ClassVar[str] = "bernoulli"
-
-    def conditions(self) -> Iterator[ValueCondition]:
-        yield ValueCondition(
-            lambda values, _: (values == 0) | (values == 1),
-            "Y",
-            "hold zeros and ones",
-            "Pass 1 for one of the two classes and 0 for the other, or counts with likelihood='binomial'.",
-        )
+    beside: ClassVar[str | None] = None
+    conditions: ClassVar[tuple[ValueCondition, ...]] = (OF_TWO_CLASSES,)
 
 
 def named_likelihoods() -> dict[str, type[Likelihood]]:
