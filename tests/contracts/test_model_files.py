@@ -44,13 +44,13 @@ from spectralgp.estimators.loading import RESTORED
 from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.files.estimators import check_classes, require_memory, series_of
+from spectralgp.files.inputs import InputRecipe
 from spectralgp.files.models import ModelReader, decoded
 from spectralgp.files.schema import MAKERS, RECORDS, array, kind_of
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
 from spectralgp.model import kernels
 from spectralgp.model.fields import GraphGP, ProcessKernel, Shrinkage
-from spectralgp.model.kernels import InputRecipe
 from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.model.spectra import Exact
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent

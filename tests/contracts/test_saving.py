@@ -40,9 +40,9 @@ from spectralgp import (
     WithResidual,
 )
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
+from spectralgp.files.inputs import InputRecipe
 from spectralgp.files.migrations import _bounds_of
 from spectralgp.model.fields import shrinkage
-from spectralgp.model.kernels import InputRecipe
 from strategies import graphs
 from tolerances import OTHER_MACHINE
 from version_files import averaged_counts, predicted

@@ -43,8 +43,8 @@ from spectralgp.cli.app import print_answer
 from spectralgp.cli.commands import FitCommand
 from spectralgp.cli.learning import graph_kernels, kernel_named
 from spectralgp.cli.pictures import map_aspect
+from spectralgp.files.inputs import InputRecipe
 from spectralgp.learning.baselines import NodeMeans, PredictionErrors, RidgeRegression, hidden_at_once
-from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 from spectralgp.show import plots
 

@@ -13,10 +13,9 @@ from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, l
 from spectralgp.cli import files
 from spectralgp.cli.app import check_outputs, print_answer
 from spectralgp.cli.commands import ImputeCommand, PredictCommand, ReportCommand, ScoreCommand
-from spectralgp.files.inputs import inputs_from_file, time_inputs
+from spectralgp.files.inputs import InputRecipe, inputs_from_file, time_inputs
 from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
 from spectralgp.learning.baselines import PredictionErrors
-from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, observed_and_predicted
 
 if TYPE_CHECKING:

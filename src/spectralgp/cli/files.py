@@ -29,12 +29,10 @@ from spectralgp.cli.commands import (
     UpdateCommand,
 )
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
-from spectralgp.files.inputs import TIME, clock_kind, inputs_from_file, lagged, time_inputs
+from spectralgp.files.inputs import TIME, Clock, InputRecipe, clock_kind, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
-from spectralgp.model.kernels import InputRecipe
-from spectralgp.model.kernels.forms import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,6 +26,7 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.observing import takes_auxiliary_data
+from spectralgp.files.inputs import InputRecipe
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
@@ -41,7 +42,7 @@ from spectralgp.model.fields import (
     observed_with,
     standard_deviation,
 )
-from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, signal_of
+from spectralgp.model.kernels import GraphKernel, SpectralKernel, as_input_kernel, signal_of
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
 from spectralgp.model.spectra import SpectrumSettings

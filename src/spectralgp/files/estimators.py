@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Count, Number, axes, ge
 from spectralgp._basics.tables import LIBRARIES, TableKind
+from spectralgp.files.inputs import InputRecipe
 from spectralgp.files.nouns import FOUND, NAME, SIGNALS
 from spectralgp.files.schema import MAKERS, Kind, are_places, derived, each, ensure, hints_of, record, several
 from spectralgp.graphs import Graph, LaplacianKind
@@ -25,7 +26,7 @@ from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model import likelihoods
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.fields.classes import ClassSites
-from spectralgp.model.kernels import GraphKernel, InputRecipe
+from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.spectra import SpectrumSettings
 from spectralgp.model.statespace import Component

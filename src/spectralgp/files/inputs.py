@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from spectralgp._basics.extras import require
+from spectralgp._basics.saved import ge
 from spectralgp._basics.tables import some
 from spectralgp.files.tables import following, index_of, read_table, times_of
-from spectralgp.model.kernels.forms import Clock
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TIME = "time"
+Clock = Literal["numbers", "dates"]
+
+
+@dataclass(frozen=True)
+class InputRecipe:
+    """Recipe of inputs made from files; model files keep it, so that later commands make inputs in the same way."""
+
+    time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
+    lag: Annotated[int, ge(1)] | None = None  # one column per node with the signal this many rows before
+    columns: tuple[str, ...] = ()  # of a table
+
+    def __str__(self) -> str:
+        parts = [] if self.time is None else [f"time ({self.time})"]
+        parts += [] if self.lag is None else [f"lag:{self.lag}"]
+        more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
+        parts += [f"a table with {', '.join(self.columns[:5])}{more}"] if self.columns else []
+        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]])) or "no inputs"
 
 
 def inputs_from_file(

@@ -13,7 +13,7 @@ from spectralgp.model.kernels.base import (
     with_residual,
     without_floor,
 )
-from spectralgp.model.kernels.forms import InputRecipe, NewInputs, as_covariance
+from spectralgp.model.kernels.forms import NewInputs, as_covariance
 from spectralgp.model.kernels.inputs import (
     IndependentSignals,
     InputKernel,

@@ -6,32 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
-from spectralgp._basics.saved import ge
-
-Clock = Literal["numbers", "dates"]
-
-
-@dataclass(frozen=True)
-class InputRecipe:
-    """Recipe of inputs made from files; model files keep it, so that later commands make inputs in the same way."""
-
-    time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
-    lag: Annotated[int, ge(1)] | None = None  # one column per node with the signal this many rows before
-    columns: tuple[str, ...] = ()  # of a table
-
-    def __str__(self) -> str:
-        parts = [] if self.time is None else [f"time ({self.time})"]
-        parts += [] if self.lag is None else [f"lag:{self.lag}"]
-        more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
-        parts += [f"a table with {', '.join(self.columns[:5])}{more}"] if self.columns else []
-        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]])) or "no inputs"
 
 
 @dataclass(frozen=True, eq=False)
