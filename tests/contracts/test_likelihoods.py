@@ -284,7 +284,7 @@ def test_a_parameter_moves_by_a_factor_of_e_at_most_and_is_looked_for_no_further
 def test_parameters_stay_within_their_bounds_in_the_unit_of_latent_signals():
     values, nothing, beside = np.full(20, 1e-9), np.zeros(20), np.ones(20)
     for unit, lowest in ((1.0, 1e-3), (50.0, 0.05)):
-        found, _ = learn_parameters(Gaussian(2 * lowest), ("scale",), values, nothing, nothing, beside, unit)
+        found, _ = learn_parameters(Gaussian(2 * lowest), ("scale",), values, nothing, nothing, beside, unit=unit)
         assert lowest <= found.scale < 1.001 * lowest
     bounds = log_bounds(StudentT(), ("scale", "freedom"), 7.0)
     np.testing.assert_allclose(np.exp(bounds), [[7e-3, 700.0], [2.1, 100.0]])

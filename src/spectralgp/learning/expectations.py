@@ -223,7 +223,7 @@ class LatentExpectation(Expectation):
         if self.names and model.likelihood is None:
             self._slopes = self.own_slopes
             used, of_observed = observations.likelihood, sites.of_observed
-            self.likelihood, self.gain = learn_parameters(used, self.names, *of_observed, self.unit)
+            self.likelihood, self.gain = learn_parameters(used, self.names, *of_observed, unit=self.unit)
         if self.is_large:
             rng = np.random.default_rng(SEED)
             drawn, self._drawn = sites.deviating(self._n_draws, rng, self._drawn, self.solve_tolerance)

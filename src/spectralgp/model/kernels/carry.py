@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Positive, axes
+from spectralgp.model.kernels.polynomial import chebyshev_design
 from spectralgp.model.signals import Units
 from spectralgp.model.spectra import SpectralData
 
@@ -49,7 +49,7 @@ class CarryFilter:
     @classmethod
     def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:
         """The most likely filter given ``1 / D``, by generalised least squares of signals on their inputs."""
-        design = _design(eigenvalues, upper)
+        design = chebyshev_design(eigenvalues, DEGREE, upper)
         own, across = data.carried_energies
         information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)
         size = float(np.trace(information)) / design.shape[1]
@@ -61,13 +61,9 @@ class CarryFilter:
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """``b(lambda)``."""
-        return np.asarray(_design(np.asarray(eigenvalues, dtype=float), self.upper) @ self.chebyshev)
+        return np.asarray(chebyshev_design(np.asarray(eigenvalues, dtype=float), DEGREE, self.upper) @ self.chebyshev)
 
     def variance(self, eigenvalues: ArrayLike) -> Array:
         """Variance of ``b(lambda)``."""
-        design = _design(np.asarray(eigenvalues, dtype=float), self.upper)
+        design = chebyshev_design(np.asarray(eigenvalues, dtype=float), DEGREE, self.upper)
         return np.zeros(len(design)) if self.covariance is None else np.sum((design @ self.covariance) * design, axis=1)
-
-
-def _design(eigenvalues: Array, upper: float) -> Array:
-    return np.asarray(chebvander(2 * eigenvalues / upper - 1, DEGREE), dtype=float)

@@ -321,10 +321,8 @@ class PolynomialSearch(KernelSearch):
         kernel = self.kernel
         if kernel.constraint is None or kernel.fixed:
             return ()
-        n_terms, has_points = (
-            kernel._coefficients.size,
-            kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors,
-        )
+        n_terms = kernel._coefficients.size
+        has_points = kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors
         points, constant = spectrum.eigenvalues if has_points else np.empty(0), np.eye(1, n_terms)[0]
         if has_points and not coarse:
             return (Positivity(points, kernel.design(points), constant),)
@@ -334,15 +332,16 @@ class PolynomialSearch(KernelSearch):
             points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
         else:
             points = kernel.extrema()
-        return (Positivity(points, _vandermonde(points, n_terms - 1, kernel.upper), constant),)
+        return (Positivity(points, chebyshev_design(points, n_terms - 1, kernel.upper), constant),)
 
 
 @lru_cache(maxsize=32)  # learning needs those of one spectrum at every step
 def _design(points: bytes, degree: int, upper: float) -> Array:
-    return frozen(_vandermonde(np.frombuffer(points), degree, upper))
+    return frozen(chebyshev_design(np.frombuffer(points), degree, upper))
 
 
-def _vandermonde(points: Array, degree: int, upper: float) -> Array:
+def chebyshev_design(points: Array, degree: int, upper: float) -> Array:
+    """Chebyshev polynomials on ``[0, upper]`` at points, shape (n_points, degree + 1)."""
     return np.asarray(chebvander(2 * points / upper - 1, degree), dtype=float)
 
 

@@ -53,23 +53,18 @@ def with_log_parameters(likelihood: L, names: tuple[str, ...], logs: Array) -> L
     return replace(likelihood, **dict(zip(names, np.exp(logs).tolist(), strict=True)))
 
 
-def learn_parameters(
-    likelihood: L,
-    names: tuple[str, ...],
-    values: Array,
-    mean: Array,
-    variance: Array,
-    beside: Array,
-    unit: float = 1.0,
-) -> tuple[L, float]:
-    """Likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain in nats."""
+def learn_parameters(likelihood: L, names: tuple[str, ...], *observed: Array, unit: float = 1.0) -> tuple[L, float]:
+    """Likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain in nats.
+
+    `observed` is what `Likelihood.expected` takes.
+    """
     gain = 0.0
     for name in names:
         (now,) = log_parameters(likelihood, (name,))
         low, high = np.clip(log_bounds(likelihood, (name,), unit)[0], now - PARAMETER_STEP, now + PARAMETER_STEP)
 
         def missed(log: float, name: str = name, likelihood: L = likelihood) -> float:
-            return -_total(likelihood, (name,), np.array([log]), values, mean, variance, beside)
+            return -_total(likelihood, (name,), np.array([log]), *observed)
 
         before = missed(now)
         found = minimize_scalar(missed, bounds=(low, high), options={"xatol": PARAMETER_TOLERANCE})
@@ -80,18 +75,16 @@ def learn_parameters(
 
 
 def _total(likelihood: Likelihood, names: tuple[str, ...], logs: Array, *observed: Array) -> float:
-    """``sum E log p(y | f)`` with parameters of these logarithms; `observed` as `Likelihood.expected` takes it."""
+    """``sum E log p(y | f)`` with parameters of these logarithms."""
     return float(np.sum(with_log_parameters(likelihood, names, logs).expected(*observed)[0]))
 
 
-def parameter_slopes(
-    likelihood: Likelihood, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array
-) -> tuple[Array, Array]:
+def parameter_slopes(likelihood: Likelihood, names: tuple[str, ...], *observed: Array) -> tuple[Array, Array]:
     """Derivative of ``sum E log p(y | f)`` in the parameters' logarithms, and minus the second, by differences."""
     logs, steps = log_parameters(likelihood, names), DIFFERENCE * np.eye(len(names))
 
     def total(step: Array) -> float:
-        return _total(likelihood, names, logs + step, values, mean, variance, beside)
+        return _total(likelihood, names, logs + step, *observed)
 
     here = total(np.zeros(len(names)))
     up, down = (np.array([total(sign * step) for step in steps]) for sign in (1.0, -1.0))

@@ -229,10 +229,7 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
     largest = largest or 1.0
     if n_observed < sum(sizes):
         return np.nan, largest, None, None
-    mean, count = 0.0, 0
-    for size, own in zip(sizes, block_means, strict=True):
-        mean += (own - mean) * size / (count + size)
-        count += size
+    mean = sum(own * (size / n_observed) for size, own in zip(sizes, block_means, strict=True))
     if not by_node:
         return mean, largest, None, None
     pairs = zip(node_variances, extremes, strict=True)
@@ -249,10 +246,9 @@ def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, An
     seen = ~xp.isnan(block)
     size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
     largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
-    if n_observed < size or largest > LARGEST:
-        return size, n_observed, largest, np.nan, None, None
-    mean = float(xp.mean(block))
-    if not by_node:
+    has_mean = n_observed == size and largest <= LARGEST
+    mean = float(xp.mean(block)) if has_mean else np.nan
+    if not (has_mean and by_node):
         return size, n_observed, largest, mean, None, None
     means = xp.mean(block, axis=0)
     return size, n_observed, largest, mean, means, xp.mean(((block - means) / (largest or 1.0)) ** 2, axis=0)
