@@ -1,6 +1,15 @@
 """Likelihoods of values given latent signals: counts, classes, proportions, heavy tails."""
 
-from spectralgp.model.likelihoods.base import Likelihood, Terms, ValueCondition, expectation
+from spectralgp.model.likelihoods.base import (
+    Likelihood,
+    Terms,
+    ValueCondition,
+    expectation,
+    predictive_distribution,
+    predictive_log_density,
+    quantile_of,
+    randomised_pit,
+)
 from spectralgp.model.likelihoods.kinds import (
     Bernoulli,
     Binomial,
@@ -21,10 +30,4 @@ from spectralgp.model.likelihoods.parameters import (
     rough_level,
     with_first_values,
     with_log_parameters,
-)
-from spectralgp.model.likelihoods.prediction import (
-    predictive_distribution,
-    predictive_log_density,
-    quantile_of,
-    randomised_pit,
 )
