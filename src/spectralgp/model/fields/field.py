@@ -160,7 +160,7 @@ class SharedLevels:
         return np.asarray(solve_triangular(self._factor, self._weights + normal, lower=True, trans=1))
 
     def _whitened(self, columns: Array) -> Array:
-        flat = columns.reshape(len(self.columns), self.observations.weights.size)
+        flat = columns.reshape(len(self.columns), self.observations.values.size)
         return solve_triangular(self._factor, flat, lower=True, check_finite=False).reshape(columns.shape)
 
     @cached_property
@@ -369,8 +369,8 @@ class Field(GaussianField):
         """Distribution that is conditioned on further values."""
         if self.joint is not None:
             return self.joint()
-        nothing = np.zeros(self.covariance.shape)
-        observations = PartialObservations(cast(Covariance, self.covariance), nothing, nothing)
+        values, observed = np.zeros(self.covariance.shape), np.zeros(self.covariance.shape, dtype=bool)
+        observations = PartialObservations(cast(Covariance, self.covariance), values, observed)
         rows = np.arange(self.n_signals)
         return ConditionedField(self.covariance, self.centred, self.units, observations, rows, freedom=self.freedom)
 
@@ -529,11 +529,11 @@ class ConditionedField(GaussianField):
         new = np.isfinite(observed)
         if not new.any():
             return self
-        values, weights = self._observations.values.copy(), self._observations.weights.copy()
+        values, known = self._observations.values.copy(), self._observations.observed.copy()
         scaled = self.units.apply(observed) - self._centre_values[self.rows]
         values[self.rows] = np.where(new, scaled, values[self.rows])
-        weights[self.rows] = np.where(new, 1.0, weights[self.rows])
-        return replace(self, entries=PartialObservations(cast(Covariance, self.covariance), values, weights))
+        known[self.rows] |= new
+        return replace(self, entries=PartialObservations(cast(Covariance, self.covariance), values, known))
 
     @cached_property
     def _levels(self) -> SharedLevels | None:
@@ -544,7 +544,7 @@ class ConditionedField(GaussianField):
         observations = self._observations
         nodes = np.flatnonzero((variances > 0) & observations.observed.any(axis=0))
         own = np.equal.outer(nodes, np.arange(self._n_nodes))[:, None].astype(float)
-        columns = np.broadcast_to(own, (nodes.size, *observations.weights.shape))
+        columns = np.broadcast_to(own, (nodes.size, *observations.values.shape))
         return SharedLevels(observations, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
 
     @cached_property

@@ -12,8 +12,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.model.fields.covariances import Covariance
-from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, ModalLatentCovariance, latent_of
-from spectralgp.model.fields.observations import PartialObservations
+from spectralgp.model.fields.curvatures import LatentCovariance, ModalLatentCovariance, latent_of
 from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
 
 MOST_EXACT_SITES = 600  # entries in a covariance that is written out at every step of learning
@@ -228,15 +227,6 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
-    @cached_property
-    def pseudo_observations(self) -> PartialObservations:
-        """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
-        curvatures, white = self.terms[2], self.covariance.noise_variance
-        least = LEAST_WEIGHT * float(np.mean(curvatures))  # in place of zero curvatures at slopes that are not zero
-        curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
-        values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
-        return PartialObservations(self.covariance, values, white * curvatures / (1 + white * curvatures))
-
     @property
     def _grown(self) -> Array:
         """``1 + s W``: ratio of deviations without white noise to those of latent signals, except by that noise."""
@@ -334,10 +324,15 @@ class Sites:
         return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Latent signals without white noise less their mean, drawn jointly."""
+        """Latent signals without white noise less their mean, drawn jointly by Matheron's rule."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
-        return self.pseudo_observations.signal_draws(n_draws, random_state) + by_effects
+        complete, curvatures = self.covariance, self.terms[2]
+        prior = np.stack([complete.unload(complete.draw_signal(random_state)) for _ in range(n_draws)])
+        # the noise of an entry is white noise and that of its site: s + 1 / W
+        noise = np.sqrt(curvatures * self._grown) * random_state.standard_normal(prior.shape)
+        found = self._latent.solve(curvatures, curvatures * prior + noise, None, FINAL.solve_tolerances[1])
+        return prior - self._latent.times(found) + complete.noise_variance * found + by_effects
 
     def deviating(
         self,
