@@ -97,10 +97,6 @@ class PredictiveDistribution(ABC):
         """
 
     @abstractmethod
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
-
-    @abstractmethod
     def distribution(self, values: Array) -> Array:
         """Probability that a value, with its noise, is no larger than the given one, entry by entry."""
 
@@ -337,6 +333,7 @@ class GaussianField(PredictiveDistribution):
         return student, (freedom, on_host(mean), on_host(std) * np.sqrt((freedom - 2) / freedom))
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
         marginal, parameters = self._marginals(nodes)
         return np.asarray(marginal.logpdf(signals, *parameters))
 
@@ -742,10 +739,6 @@ class MixtureField(PredictiveDistribution):
         parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
         total = logsumexp(parts, axis=0)
         return float(total) if joint else total
-
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        parts = [np.log(weight) + part.value_log_densities(signals, nodes) for weight, part in self._parts]
-        return np.asarray(logsumexp(parts, axis=0))
 
     def given(self, observed: Any) -> MixtureField:
         fields = tuple(part.given(observed) for part in self.fields)
