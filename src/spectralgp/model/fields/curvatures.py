@@ -72,11 +72,6 @@ class LatentCovariance(ABC):
     def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
         """``log |I + c A|``, and ``z^T log(I + c A) z`` as a function of a block."""
 
-    @property
-    def prior_variance(self) -> Array:
-        """Prior variances at entries."""
-        return self.at_curvature(0.0)[0]
-
     def variances(self, curvatures: Array) -> tuple[Array, float]:
         """Variances at entries by effective curvatures, equation (39), and their root mean square standard error.
 

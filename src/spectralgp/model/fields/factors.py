@@ -37,6 +37,7 @@ NO_MATRIX = (
     "{argument} if the covariance of very many signals is approximated by a low rank, without a dense matrix. "
     "Fit fewer signals."
 )
+NO_FURTHER_INPUTS = "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
 
 
 class RowCovariance(ABC):
@@ -77,15 +78,11 @@ class RowCovariance(ABC):
 
     def at(self, new: Any, powers: PowersOfEigenvalues) -> PosteriorRows:
         """Posterior at new inputs given complete signals, with ``p`` and ``r`` as functions of eigenvalues."""
-        raise NotImplementedError(
-            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
-        )
+        raise NotImplementedError(NO_FURTHER_INPUTS)
 
     def joined(self, new: Any) -> RowCovariance:
         """These signals followed by those at new inputs."""
-        raise NotImplementedError(
-            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
-        )
+        raise NotImplementedError(NO_FURTHER_INPUTS)
 
     def largest(self, power: Array, own: Array) -> float:
         """Upper bound of the largest eigenvalue of all ``C_j``: the largest trace by default."""

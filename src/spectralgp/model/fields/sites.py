@@ -385,24 +385,15 @@ def find_sites(
 ) -> Sites:
     """Return the best normal approximation to latent signals given observed values, by rounds of means and variances.
 
-    Parameters
-    ----------
-    covariance : ModalCovariance or QuadratureCovariance
-        Covariance of the latent signals, with an `InputCovariance`. On a quadrature variances are by probes.
-    observations : Observations
-        Observed values.
-    start : Sites, optional
-        Sites of a similar covariance, of these signals or of the first of them, to begin at if they are better than
-        none.
-    effort : Effort
-        Limits of the search; `FINAL` writes the covariance out if possible.
+    The covariance of the latent signals has the rows of an `InputCovariance`. The search begins at the sites of a
+    similar covariance, of these signals or of the first of them, if these are better than none.
     """
     latent, n_entries = latent_of(covariance), observations.values.size
     is_small = is_exact = n_entries <= effort.most_exact and covariance.is_written_out
     if covariance.is_written_out and effort.most_exact < n_entries <= effort.most_written_out:
         start, is_exact = find_sites(covariance, observations, start, STEP), True  # an approximation first
     nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
-    variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
+    variance, solved = np.minimum(latent.at_curvature(0.0)[0], observations.likelihood.first_variance), columns
     rough, effects = observations.rough_coefficients, np.zeros(observations.effects.precision.shape)
     sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, columns, columns)
     n_rounds = effort.rounds
