@@ -339,8 +339,6 @@ ALONE_THOUGH = {
         "FilterShape",
         "InfoCommand",
         "PointJoin",
-        "Lanczos",
-        "MomentRecurrence",
         "ObservationOptions",
         "Simple",
     ),
