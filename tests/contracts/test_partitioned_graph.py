@@ -553,6 +553,16 @@ def test_parts_of_a_parquet_folder_are_read_by_their_numbers(tmp_path):
     np.testing.assert_array_equal(partitioned.coordinates, points)
 
 
+def test_files_are_known_again_in_another_process(tmp_path):
+    """So that it goes on with what was built of them."""
+    folder = as_parquet({"x": UNIFORM[:, 0], "y": UNIFORM[:, 1]}, tmp_path / "points")
+    code = "import sys; from spectralgp.graphs.partitioned.rows import point_blocks; "
+    command = [sys.executable, "-c", code + "print(repr(point_blocks(sys.argv[1]).fingerprint))", str(folder)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert found == f"{point_blocks(folder).fingerprint!r}\n"
+
+
 @pytest.mark.parametrize(
     ("points", "options", "message"),
     [

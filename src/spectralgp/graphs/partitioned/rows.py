@@ -24,7 +24,7 @@ from spectralgp._basics.progress import step_done
 from spectralgp.graphs import Graph
 from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
-from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table
+from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table, table_blocks
 from spectralgp.graphs.points import Plane, PointJoin, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import (
     NodeName,
@@ -66,13 +66,14 @@ def build_from_edges(
     """Build for `PartitionedGraph.from_edges`."""
     chosen = as_partitioner(partitioner, coordinates is not None)
     remedy = "For edges in memory use Graph.from_edges, then from_graph."
-    opened = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
-    if not {"source", "target"} <= set(opened.columns):
+    frame = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    columns = [name for name in EDGE if name in frame.columns]
+    if columns[:2] != ["source", "target"]:
         raise ValueError(
-            f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
+            "edges must have columns 'source', 'target' and optionally 'weight'; "
+            f"got {list(frame.columns)}. Rename them."
         )
-    columns = [name for name in EDGE if name in opened.columns]
-    listed = RowBlocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    listed = table_blocks(frame[columns], edges, edge_columns)
     nodes = nodes_of_edges(listed, names, n_nodes)
 
     def read(number: int) -> tuple[Integers, Integers, Array]:
@@ -178,14 +179,8 @@ def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, 
 def point_blocks(points: Any, rows_at_once: int = ROWS_AT_ONCE) -> RowBlocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
-        table = open_table(points, "points", (), "coordinates in its columns", "")
-        columns = table.columns
-
-        def read(number: int) -> Array:
-            block = table.read(number, columns)
-            return as_points(np.column_stack([block[name] for name in columns]))
-
-        return RowBlocks(table.n_blocks, read, table.fingerprint)
+        frame = open_table(points, "points", (), "coordinates in its columns", "")
+        return table_blocks(frame, points, as_points)
     if is_dask_array(points):
         lazy: Any = points
         whole = lazy.rechunk(dict.fromkeys(range(1, lazy.ndim), -1))
