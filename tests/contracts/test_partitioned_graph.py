@@ -310,6 +310,19 @@ def test_single_precision_and_an_index_of_names_are_kept(tmp_path):
     np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of dask itself, by pandas
+def test_row_groups_of_few_columns_are_not_joined(tmp_path):
+    """Dask joins them where a column is read alone, as that of the nodes is."""
+    pd, dask_frame = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    graph, values = small(tmp_path), np.random.default_rng(0).standard_normal((5, 100))
+    index = pd.Index(np.arange(100), name="at")
+    pd.DataFrame(columns_of(values), index=index).to_parquet(tmp_path / "signals.parquet", row_group_size=7)
+    lazy = dask_frame.read_parquet(tmp_path / "signals.parquet", split_row_groups=True)
+    for table in (tmp_path / "signals.parquet", lazy, lazy.reset_index()):
+        found = graph.signals(table, node="at")
+        np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
+
+
 @pytest.mark.parametrize(
     ("table", "node", "error", "message"),
     [
