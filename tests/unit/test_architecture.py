@@ -334,15 +334,7 @@ EQUAL_THOUGH = {
     ),
 }
 ALONE_THOUGH = {
-    *(
-        "Command",
-        "FilterShape",
-        "InfoCommand",
-        "PointJoin",
-        "ObservationOptions",
-        "Simple",
-    ),
-    *("TableCommand", "WritingOptions"),
+    *("FilterShape", "PointJoin", "Simple", "WritingOptions"),
 }
 CHANGING = {"SignalStore"}  # which fills itself
 
