@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +25,15 @@ COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
 BASE_URL = f"https://raw.githubusercontent.com/yincong-zhi/Polynomial_Kernel_Learning/{COMMIT}/data/"
 VARIABLE = "SPECTRALGP_DATA"
 CHUNK_BYTES = 2**16
-
-
-@dataclass(frozen=True)
-class ReleasedFile:
-    """File of the paper's data, with the checksum of its content: SHA-256, or git's blob hash."""
-
-    name: str
-    sha256: str | None = None
-    git_blob: str | None = None  # hash of the content in git, from the repository's list of files
-    subfolder: str = ""  # of a folder of data, where the file may also be
-
-
-CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
-TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")
-DELAYS = ReleasedFile(
-    "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"
-)
-UBER = ReleasedFile(
-    "uber_data.mat", "732f7f0d42c7faafe634d2a7c437daa9268232872933144834b084c3691fd969", subfolder="journal"
-)
-VOXELS = ReleasedFile("A_cerebellum.mat", "e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b")
-SIGNALS = ReleasedFile("signal_set_cerebellum.mat", git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
+CHECKSUMS = {  # of the files' content; git's where the content was not at hand, from the repository's list of files
+    "city45data.mat": "SHA-256 7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b",
+    "smhi_temp_17.mat": "SHA-256 d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0",
+    "traffic_delay_san_francisco.mat": "SHA-256 54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac",
+    "uber_data.mat": "SHA-256 732f7f0d42c7faafe634d2a7c437daa9268232872933144834b084c3691fd969",
+    "A_cerebellum.mat": "SHA-256 e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b",
+    "signal_set_cerebellum.mat": "git blob hash 018059436389d58ab6181f9e16e317dbbb7f59f4",
+}
+SUBFOLDER = "journal"  # of a folder of data, where files may also be
 N_TRAFFIC_INPUTS = 15
 TEXT_GRAPH_REACH = 13.0  # km, of the traffic graph in the paper's text
 
@@ -82,8 +68,8 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Dataset:
     >>> data.graph, data.temperatures.shape  # doctest: +SKIP
     (Graph(45 nodes, 278 edges), (95, 45))
     """
-    places = np.asarray(_variables(CITIES, folder)["coord45"], dtype=float)  # latitude, longitude
-    temperatures = _variables(TEMPERATURES, folder)["temp_17"]
+    places = np.asarray(_variables("city45data.mat", folder)["coord45"], dtype=float)  # latitude, longitude
+    temperatures = _variables("smhi_temp_17.mat", folder)["temp_17"]
     return Dataset(_neighbour_graph(places[:, ::-1], 10), temperatures=_real(temperatures))
 
 
@@ -106,7 +92,7 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Dataset:
           last 60 from the first 15.
         - ``n_inputs``: 15, the number of nodes whose delays are the inputs.
     """
-    content = _variables(DELAYS, folder)
+    content = _variables("traffic_delay_san_francisco.mat", folder)
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
     graph = Graph(weights, coordinates=coordinates)
     return Dataset(
@@ -133,7 +119,7 @@ def load_uber(folder: str | os.PathLike[str] | None = None) -> Dataset:
           `load_weather` from longitudes and latitudes, which are its coordinates: the graph of the released program.
         - ``signals``, shape (744, 29): pickups, one signal per hour of 31 days, one column per zone.
     """
-    content = _variables(UBER, folder)
+    content = _variables("uber_data.mat", folder)
     places = np.hstack([np.asarray(content[name], dtype=float) for name in ("lon", "lat")])
     return Dataset(_neighbour_graph(places, 4), signals=_real(content["X1"].T))
 
@@ -150,8 +136,8 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
         - ``graph``: 4465 voxels (Behjat et al., 2016), with edges of weight 1 between neighbours.
         - ``signals``, shape (292, 4465): BOLD signals in rows; None with ``signals=False``.
     """
-    graph = Graph(_variables(VOXELS, folder)["A"])
-    return Dataset(graph, signals=_real(_variables(SIGNALS, folder)["F2"].T) if signals else None)
+    graph = Graph(_variables("A_cerebellum.mat", folder)["A"])
+    return Dataset(graph, signals=_real(_variables("signal_set_cerebellum.mat", folder)["F2"].T) if signals else None)
 
 
 def _real(values: Any) -> Array:
@@ -181,17 +167,17 @@ def _neighbour_graph(points: Array, n_neighbors: int) -> Graph:
     return Graph(weights, coordinates=points)
 
 
-def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path | None:
+def find_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Path of a file in `folder`, the folder that ``SPECTRALGP_DATA`` names, or the cache; None if in none."""
     for place in _places(folder):
-        for path in (place / file.name, place / file.subfolder / file.name):
+        for path in (place / file, place / SUBFOLDER / file):
             if path.is_file():
                 _check(path, file, str(path), "remove it, and it will be downloaded again")
                 return path
     return None
 
 
-def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path:
+def fetch_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path:
     """Path of a file, downloaded into the cache if it is not on this machine.
 
     A download gets the file's name after its check: an interrupted or damaged one is never used.
@@ -199,7 +185,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
     found = find_file(file, folder)
     if found is not None:
         return found
-    url, target = BASE_URL + file.name, cache_folder() / file.name
+    url, target = BASE_URL + file, cache_folder() / file
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as beside:
@@ -207,7 +193,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
             _check(beside, file, f"the download of {url}", "it was not kept, try again")
     except OSError as error:  # no network, no such host, no such page, no room
         raise FileNotFoundError(
-            f"{file.name} must be on this machine or within reach of it; got no such file, and the download of "
+            f"{file} must be on this machine or within reach of it; got no such file, and the download of "
             f"{url} failed ({type(error).__name__}). Get it from {REPOSITORY} (folder data) on "
             f"another machine and put it into {target.parent}, or into a folder "
             f"of your own that you name by folder= or by the environment variable {VARIABLE}."
@@ -221,7 +207,7 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("spectralgp"))
 
 
-def _variables(file: ReleasedFile, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
+def _variables(file: str, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Variables of a MATLAB file, by name."""
     from scipy.io import loadmat
 
@@ -238,13 +224,12 @@ def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
     return [*given.values(), cache_folder()]
 
 
-def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
+def _check(path: Path, file: str, shown: str, remedy: str) -> None:
     """Refuse any other file than the released one; `shown` is its name in messages."""
     n_bytes = path.stat().st_size
-    kind, expected, begun = "SHA-256", file.sha256, hashlib.sha256()
-    if expected is None:
-        kind, expected = "git blob hash", file.git_blob
-        begun = hashlib.sha1(f"blob {n_bytes}\0".encode(), usedforsecurity=False)
+    kind, _, expected = CHECKSUMS[file].rpartition(" ")
+    header = f"blob {n_bytes}\0".encode()  # of git
+    begun = hashlib.sha256() if kind == "SHA-256" else hashlib.sha1(header, usedforsecurity=False)
     with path.open("rb") as content:  # read a block at a time
         found = hashlib.file_digest(content, lambda: begun).hexdigest()
     if found != expected:
