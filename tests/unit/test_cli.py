@@ -44,7 +44,7 @@ def finished(invoke, pictures):
 
 def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, tmp_path):
     assert finished.exit_code == 0, finished.output
-    expected = demo.run_demo(tmp_path / "again", None)
+    expected = demo.run_demo(tmp_path / "again")
     printed = finished.stdout
     for row in expected.rows:
         (line,) = re.findall(rf"^\s*{row['method']} .*$", printed, flags=re.MULTILINE)

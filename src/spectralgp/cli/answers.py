@@ -1,4 +1,4 @@
-"""Answers of commands `predict`, `impute` and `score`."""
+"""Answers of saved models, for the commands `predict`, `impute`, `score` and `update`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from spectralgp import GraphGPClassifier, GraphGPRegressor
+from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor
 from spectralgp.cli import files
 from spectralgp.cli.app import Answer
-from spectralgp.cli.option import OutputOptions, TableOptions
+from spectralgp.cli.option import ObservationOptions, OutputOptions, TableOptions
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
 from spectralgp.learning.baselines import PredictionErrors
@@ -140,3 +140,60 @@ def written(
     where = f"{output.out}" if output.std is None else f"{output.out}, standard deviations: {output.std}"
     known = {"out": output.out, "std": output.std, "n_signals": n_signals, "n_nodes": n_nodes, **more}
     return known, f"{done} {n_signals} signals at {n_nodes} nodes: {where}"
+
+
+def update_series(
+    fitted: GraphGPForecaster,
+    path: Path,
+    signals: Path,
+    parts: files.InputColumns,
+    table: TableOptions,
+    scores: Path | None,
+) -> dict[str, Any]:
+    """Add new rows to a series in place; return counts of rows and the largest anomaly score."""
+    if parts.time or parts.lag is not None:
+        raise typer.BadParameter("--inputs must be a table for a series, of its covariates beside time.")
+    rows = files.signal_table(signals, fitted.graph_, table)
+    with files.naming_file(signals):
+        is_new = fitted.is_later(rows)
+    known, exogenous = int(np.sum(~is_new)), files.exogenous(fitted, parts.table, table.date_format)
+    if not is_new.any():
+        raise ValueError(f"{signals} must have rows after the last one of {path}; got {known} earlier ones.")
+    new, own = rows[is_new], None if exogenous is None else exogenous[is_new]
+    with files.naming_file(signals):
+        odd = fitted.anomaly_scores(new, own)
+        by_step = fitted.anomaly_scores(new, own, by="step")
+        fitted.update(new, own)
+    if scores is not None:
+        import pandas as pd
+
+        names = fitted.node_names_ or range(odd.shape[1])
+        answer = pd.DataFrame(odd, index=new.index, columns=[str(name) for name in names])
+        write_tables({scores: answer.assign(row=by_step)}, dialect=files.dialect_for(table.date_format, signals))
+    oddest = int(np.nanargmax(by_step))
+    where = f"{new.index[oddest]}".removesuffix(" 00:00:00")
+    counts = {"n_new": len(new), "n_left_out": known, "n_steps": fitted.n_steps_}
+    return {**counts, "oddest": where, "score": float(by_step[oddest])}
+
+
+def conditioned(
+    fitted: GraphGPRegressor,
+    path: Path,
+    signals: Path,
+    inputs: list[str] | None,
+    table: TableOptions,
+    observing: ObservationOptions,
+) -> tuple[GraphGPRegressor, dict[str, Any]]:
+    """Condition a model of signals on new rows; return it with counts of rows."""
+    data = files.fitted_data(fitted, signals, inputs, table)
+    with files.naming_file(signals):
+        # other inputs than times may repeat: rows with the same values are then new measurements
+        is_in_time = data.recipe.time is not None or data.recipe.lag is not None
+        is_new = ~fitted.has_seen(data.inputs, data.signals) if is_in_time else np.ones(len(data.signals), dtype=bool)
+        if not is_new.any():
+            raise ValueError(f"{signals} must have rows that are not training rows of {path}; got {is_new.size} old.")
+        new = data.signals[is_new]
+        beside = files.auxiliary_data(vars(observing), table, fitted.graph_, new.index)
+        updated = fitted.condition_on(None if data.inputs is None else data.inputs[is_new], new, **beside)
+    n_signals = updated.posterior_.parts[0][1].inputs.shape[0]
+    return updated, {"n_new": int(is_new.sum()), "n_left_out": int(np.sum(~is_new)), "n_signals": n_signals}

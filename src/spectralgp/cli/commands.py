@@ -351,12 +351,12 @@ def update(
       spectralgp update model.sgp --signals files/later.csv --out later.sgp
     """
     from spectralgp import GraphGPForecaster, load
-    from spectralgp.cli import files, updating
+    from spectralgp.cli import answers, files
 
     check_outputs(out, scores, force=force)
     fitted, target = load(model), model if out is None else out
     if isinstance(fitted, GraphGPForecaster):
-        answer = updating.update_series(fitted, model, signals, files.input_parts(inputs), table, scores)
+        answer = answers.update_series(fitted, model, signals, files.input_parts(inputs), table, scores)
         said = (
             f"Added {answer['n_new']} rows; the series has {answer['n_steps']}: {target}\nThe most anomalous row is "
             f"{answer['oddest']}, at {answer['score']:.2f} times the usual deviation."
@@ -365,7 +365,7 @@ def update(
         raise typer.BadParameter("--scores must be left out: the model is not of a series, as fitted with --season.")
     else:
         known = files.signal_model(fitted, model)
-        fitted, answer = updating.conditioned(known, model, signals, inputs, table, observing)
+        fitted, answer = answers.conditioned(known, model, signals, inputs, table, observing)
         said = f"Added {answer['n_new']} rows; the model has {answer['n_signals']} signals: {target}"
     fitted.save(target)
     if answer["n_left_out"]:

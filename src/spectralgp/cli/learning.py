@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from operator import attrgetter
 from pathlib import Path
@@ -24,7 +25,7 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp._basics.checks import Array, Mask
-from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp._basics.saved import kinds_of
 from spectralgp.cli import files
 from spectralgp.cli.app import Answer, ResultColumn, table_of
@@ -261,33 +262,23 @@ def _learnt_kernels(
     learning: LearningOptions,
 ) -> Iterator[tuple[GraphGPRegressor, PredictionErrors, Array, dict[str, Any]]]:
     """Models of kernels, each with its errors, PIT values and row; a note names a kernel that cannot be learnt."""
-    with progress_bar("compare", len(kernels), show=True) as progress:
+    with progress_bar("compare", len(kernels), show=True):
         for name, kernel in kernels.items():
             stacking = Stacking(kernel, n_jobs=learning.jobs)
             model = GraphGPRegressor(training.graph, stacking, random_state=learning.seed, spectrum=learning.spectrum)
+            start = perf_counter()
             try:
-                yield _learnt_kernel(name, model, training, new)
+                model.fit(training.inputs, training.signals)
+                more = {"log_evidence": model.log_marginal_likelihood_, "seconds": perf_counter() - start}
+                predicted = observed_and_predicted(model, new.inputs, new.signals)
+                densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
+                with suppress(ValueError):  # no closed form for a large graph with missing values
+                    more["leave_one_out"] = float(np.nanmean(model.leave_one_out("signal").log_density))
+                found = PredictionErrors.of(name, *predicted, densities)
+                yield model, found, pit(*predicted), row_of(found, **more)
             except ValueError as error:  # such as a kernel that a large graph cannot have
                 typer.echo(f"note: {name} is left out: {' '.join(str(error).split())}", err=True)
-            if progress is not None:
-                progress(name)
-
-
-def _learnt_kernel(
-    name: str, model: GraphGPRegressor, training: files.CommandData, new: files.CommandData
-) -> tuple[GraphGPRegressor, PredictionErrors, Array, dict[str, Any]]:
-    start = perf_counter()
-    model.fit(training.inputs, training.signals)
-    seconds = perf_counter() - start
-    predicted = observed_and_predicted(model, new.inputs, new.signals)
-    densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
-    found = PredictionErrors.of(name, *predicted, densities)
-    try:
-        left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
-    except ValueError:  # no closed form for a large graph with missing values
-        left_out = None
-    evidence = model.log_marginal_likelihood_
-    return model, found, pit(*predicted), row_of(found, log_evidence=evidence, leave_one_out=left_out, seconds=seconds)
+            step_done(name)
 
 
 def _baselines(training: files.CommandData, new: files.CommandData) -> list[PredictionErrors]:

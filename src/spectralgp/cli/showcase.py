@@ -20,7 +20,7 @@ from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import Progress, progress_bar
+from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp.cli.app import Answer, ResultColumn, table_of
 from spectralgp.datasets import Dataset, load_air_quality, load_us_income
 from spectralgp.learning.baselines import graph_neighbours, iterative
@@ -133,30 +133,24 @@ METHODS: dict[str, Callable[[Dataset], Imputation]] = {  # other methods, by nam
 
 
 def run_demo(
-    output_folder: Path | str,
-    progress: Progress | None = None,
+    folder: Path,
     model: GraphGPRegressor | None = None,
     methods: Mapping[str, Callable[[Dataset], Imputation]] = METHODS,
 ) -> DemoResult:
-    """Impute the hidden values, compare with other methods, and save a picture; `progress` is called after each step.
-
-    The model is the default unless given.
-    """
-    folder = Path(output_folder)
+    """Impute the hidden values, by the default unless a model is given and by other methods, and save a picture."""
     folder.mkdir(parents=True, exist_ok=True)  # fails before the work
-    report = progress or (lambda step: None)
     data, rows = made_outages(), []
     for name, impute in methods.items():
         rows.append(_row(name, data, *impute(data)))
-        report(name)
+        step_done(name)
     ours = GraphGPRegressor(data.graph, random_state=0) if model is None else model
     completed, std = ours.fit(data.inputs, data.known).impute(data.inputs, data.known)
     rows.append(_row(OURS, data, completed, std))
-    report(OURS)
+    step_done(OURS)
     result = DemoResult(rows, ours, data, completed, std, folder / PICTURE)
     with atomic_write(result.picture) as beside:  # a full disk must not cost the picture of an earlier run
         draw(result).savefig(beside, dpi=110)
-    report("picture")
+    step_done("picture")
     return result
 
 
@@ -226,8 +220,8 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
 
 def demonstrated(folder: Path) -> Answer:
     """Run the demonstration; its results are printed as a table."""
-    with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
-        result = run_demo(folder, progress)
+    with progress_bar("demo", len(METHODS) + 2, show=True):
+        result = run_demo(folder)
     answer = {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}
     return answer, partial(_print, result)
 
