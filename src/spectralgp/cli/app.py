@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich import box
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -26,7 +27,7 @@ EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
 MAX_NAME_BYTES = 255  # of a file name, in nearly all file systems
 
 
-Answer = tuple[dict[str, Any], str | Callable[[], None]]  # facts for programs, and text or a function that prints it
+Answer = tuple[dict[str, Any], RenderableType]  # facts for programs, and what people read
 Work = TypeVar("Work", bound=Callable[..., Answer])
 COMMANDS: dict[str, Callable[..., None]] = {}  # in the order of the help
 
@@ -133,8 +134,8 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
         raise typer.BadParameter(f"{given[-1]} must not be written twice. Choose two names.")
 
 
-def print_answer(facts: dict[str, Any], text: str | Callable[[], None], as_json: bool = False) -> None:
-    """Print facts as JSON, in which non-finite values are null, or text (by a function that prints it)."""
+def print_answer(facts: dict[str, Any], text: RenderableType, as_json: bool = False) -> None:
+    """Print facts as JSON, in which non-finite values are null, or else text, or tables and texts of rich."""
     if as_json:
         from msgspec import json
 
@@ -142,10 +143,10 @@ def print_answer(facts: dict[str, Any], text: str | Callable[[], None], as_json:
         encoded = json.encode(facts, enc_hook=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
         sys.stdout.write(json.format(encoded, indent=2).decode() + "\n")
         sys.stdout.flush()
-    elif callable(text):
-        text()
-    else:
+    elif isinstance(text, str):  # never wrapped
         typer.echo(text)
+    else:
+        Console().print(text, crop=False)  # paths stay whole
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 
 from spectralgp import (
     Chebyshev,
@@ -201,25 +202,18 @@ def compared(
     answer: dict[str, Any] = {"n_signals": len(training.signals), "n_held_out": n_held_out}
     answer |= {"kernels": rows, "baselines": baselines, "imputations": imputations, "words": sentences}
 
-    def show() -> None:
-        console, hidden = Console(), ""
-        for sentence in sentences:
-            console.print(sentence, highlight=False, markup=False)
-        console.print(table_of([*rows, *baselines], COLUMNS))
-        if imputed:
-            console.print(table_of(imputations, IMPUTATION_COLUMNS, title="\nimputation"))
-            hidden = f" Imputation: {imputed[0].n_values} observed values of the held-out signals were hidden, in runs "
-            hidden += "like those of the missing values."
-        console.print(
-            f"Learnt from {len(training.signals)} signals; the last {n_held_out} are held out. Log evidence: total in "
-            "nats. Leave-one-out and held-out: log density in nats per signal. Larger is better for all three. RMSE: "
-            "of held-out values. The last rows are baselines. In 90%: share of held-out values inside their 90% "
-            f"interval.{hidden} The best values are bold.",
-            style="dim",
-            highlight=False,
-        )
-
-    return answer, show
+    tables, hidden = [table_of([*rows, *baselines], COLUMNS)], ""
+    if imputed:
+        tables.append(table_of(imputations, IMPUTATION_COLUMNS, title="\nimputation"))
+        hidden = f" Imputation: {imputed[0].n_values} observed values of the held-out signals were hidden, in runs "
+        hidden += "like those of the missing values."
+    notes = (
+        f"Learnt from {len(training.signals)} signals; the last {n_held_out} are held out. Log evidence: total in "
+        "nats. Leave-one-out and held-out: log density in nats per signal. Larger is better for all three. RMSE: of "
+        "held-out values. The last rows are baselines. In 90%: share of held-out values inside their 90% interval."
+        f"{hidden} The best values are bold."
+    )
+    return answer, Group(*map(Text, sentences), *tables, Text(notes, style="dim"))
 
 
 def reference_of(errors: Sequence[PredictionErrors]) -> int:

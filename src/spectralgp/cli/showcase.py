@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 from sklearn.impute import KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Identity
@@ -219,28 +219,24 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
 
 
 def demonstrated(folder: Path) -> Answer:
-    """Run the demonstration; its results are printed as a table."""
+    """Run the demonstration, and say what came of it."""
     with progress_bar("demo", len(METHODS) + 2, show=True):
         result = run_demo(folder)
-    answer = {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}
-    return answer, partial(_print, result)
-
-
-def _print(result: DemoResult) -> None:
-    data, console = result.data, Console()
-    console.print(
+    data = result.data
+    heading = (
         f"Particulate matter at {data.graph.n_nodes} stations in Germany, {data.dates[0]} to {data.dates[-1]}.\n"
         f"{OUTAGE} consecutive days of every station are hidden, and imputed from the rest."
     )
-    console.print(table_of(result.rows, COLUMNS, name="method", title="method"))
-    console.print(
+    notes = (
         "Errors: root mean square and mean absolute, of logarithms: 0.2 is about 20%. Smaller is better; the best "
-        f"values are bold. Inside: share of hidden values inside their {LEVEL:.0%} intervals, if a method has any.\n",
-        style="dim",
+        f"values are bold. Inside: share of hidden values inside their {LEVEL:.0%} intervals, if a method has any.\n"
     )
-    console.print(result.conclusion + "\n")
-    console.print("Picture:")
-    console.print(f"  {result.picture}", soft_wrap=True, highlight=False)  # never wrapped, for copying
+    table, picture = table_of(result.rows, COLUMNS, name="method", title="method"), f"Picture:\n  {result.picture}"
+    text = Group(
+        *(Text(heading), table, Text(notes, style="dim"), Text(result.conclusion + "\n")),
+        Text(picture, no_wrap=True, overflow="ignore"),  # for copying
+    )
+    return {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}, text
 
 
 def example_tables() -> dict[str, pd.DataFrame]:
