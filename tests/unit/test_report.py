@@ -32,15 +32,14 @@ from spectralgp.estimators.answers import without_entries
 from spectralgp.learning import baselines
 from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, root_mean_square_error
+from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
 from spectralgp.show.report.numbers import (
     FilterBands,
-    LearntFilter,
     NewSignals,
     SignalCounts,
     VarianceShares,
-    deviation_band,
     signal_report,
 )
 from spectralgp.show.report.page import page_of
@@ -147,12 +146,13 @@ def test_eigenvalues_and_energy_are_those_of_the_dense_transform(paper):
     assert oracle.relative_error(bands.eigenvalue_shares, np.histogram(inside, bands.edges)[0] / len(values)) < EXACT
     expected = np.histogram(inside, bands.edges, weights=energies)[0] / energies.sum()
     assert oracle.relative_error(bands.energy_shares, expected) < FORMULA
-    assert bands.edges[-1] == bands.grid[-1] == pytest.approx(values[-1])
-    assert (bands.grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
-    (learnt,) = bands.filters
-    mean, std = model.response(bands.grid, return_std=True)
-    np.testing.assert_array_equal(learnt.mean, mean)
-    np.testing.assert_array_equal(learnt.std, std)
+    (learnt,) = bands.filters.values()
+    grid = learnt.frequencies
+    assert bands.edges[-1] == grid[-1] == pytest.approx(values[-1])
+    assert (grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
+    mean, std = model.response(grid, return_std=True)
+    np.testing.assert_array_equal(learnt.values, mean)
+    np.testing.assert_array_equal(learnt.high, mean + std)
 
 
 def test_scores_are_those_of_the_predictions(paper):
@@ -312,7 +312,7 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     numbers = gathered(model, columns=np.arange(7))
     assert (numbers.inputs, numbers.has_inputs, numbers.variance.of) == (("the signal before",), False, "changes")
     # what any of the models has is told, though the heaviest has neither
-    assert [one.which for one in numbers.bands.filters] == ["signal", "residual", "carry"]
+    assert list(numbers.bands.filters) == list(numbers.bands.shapes) == ["signal", "residual", "carry"]
     ours, *others = numbers.forecasts
     expected = baselines.prediction_errors(
         baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y)
@@ -548,12 +548,13 @@ def test_baselines_in_words():
 
 
 def _filter(which, mean, std):
-    modes = (np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
-    return LearntFilter(which, mean, std, shape_of(modes, mean))
+    return which, filter_curve(FILTER_NAMES[which], np.linspace(0, 1, mean.size), mean, std)
 
 
 def _bands(*filters):
-    return FilterBands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
+    curves, shares = dict(filters), np.full(3, 1 / 3)
+    shapes = {which: shape_of((one.frequencies, shares), one.values) for which, one in curves.items()}
+    return FilterBands("scaled Laplacian", curves, shapes, np.array([0, 1]), np.ones(1), np.ones(1))
 
 
 def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
@@ -565,10 +566,13 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
     # along the upper end, and back along the lower one
     ends = [(high, low[::-1]) for high, low in (np.split(trace.y, 2) for trace in shaded)]
     for (high, low), (which, centre, spread) in zip(ends, filters, strict=True):
-        expected = (centre, centre) if spread is None else deviation_band(centre, spread)
-        np.testing.assert_allclose((low, high), expected, err_msg=which)
-    np.testing.assert_allclose(deviation_band(mean, std), [[1.5, 0.0, 0.0], [2.5, 0.4, 0.2]])
-    np.testing.assert_allclose(deviation_band(mean - 1, std), [[0.5, -1.2, -1.2], [1.5, -0.6, -0.8]])
+        curve = bands.filters[which]
+        np.testing.assert_allclose((low, high), (curve.low, curve.high), err_msg=which)
+        assert (spread is None) == np.array_equal(high, centre)
+    ends = {which: (one.low.tolist(), one.high.tolist()) for which, one in bands.filters.items()}
+    np.testing.assert_allclose(ends["signal"], [[1.5, 0.0, 0.0], [2.5, 0.4, 0.2]])
+    np.testing.assert_allclose(ends["carry"], [[0.5, -1.2, -1.2], [1.5, -0.6, -0.8]])
+    np.testing.assert_allclose(ends["residual"], [mean, mean])
 
 
 def test_variance_in_words():
@@ -634,7 +638,7 @@ def test_uncertain_filters_are_told():
     (said,) = words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.6))))
     assert said.startswith("The signal filter g is uncertain")
     sure = (np.ones(3), np.full(3, 0.4)), (np.zeros(3), np.ones(3)), (np.ones(3), None), (-np.ones(3), np.full(3, 0.5))
-    assert words.filter_warnings(_bands(*(_filter("signal", *one) for one in sure))) == []
+    assert [words.filter_warnings(_bands(_filter("signal", *one))) for one in sure] == [[]] * 4
     for mean, std in (([0.2, 0.4, -1.0], [0.51, 0.1, 0.1]), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.51])):
         assert len(words.filter_warnings(_bands(_filter("carry", np.array(mean), np.array(std))))) == 1
 
@@ -766,7 +770,8 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
         moved.report(tmp_path / "report.html")
     page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
     found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
-    assert all(one.std is None for one in found.bands.filters)
+    assert all(one.high is one.values for one in found.bands.filters.values())
+    assert "<td>not known</td>" in page
     assert not found.bands.energy_shares.any()
     assert (found.forecasts, found.imputations, found.counts) == ((), (), SignalCounts(0))
     power, noise = np.mean(moved.response() ** 2), moved.noise_variance_

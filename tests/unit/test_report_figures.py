@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 from spectralgp import Graph
 from spectralgp.scores import calibration_of
+from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import figures
-from spectralgp.show.report.numbers import FilterBands, LearntFilter, Predictions
-from spectralgp.show.report.shapes import shape_of
+from spectralgp.show.report.numbers import FilterBands, Predictions
 
 NAN = np.nan
 NODES = np.arange(3)
@@ -22,7 +22,7 @@ OBSERVED = np.array([[1.0, 2.0, 3.0], [2.0, NAN, 5.0], [0.0, 1.0, NAN]])
 MEAN = np.array([[1.5, 2.0, 1.0], [2.0, 3.0, 4.0], [0.0, 4.0, 1.0]])
 
 
-EMPTY = FilterBands("Laplacian", np.array([0.0, 1.0]), (), np.array([0.0, 1.0]), np.ones(1), np.ones(1))
+EMPTY = FilterBands("Laplacian", {}, {}, np.array([0.0, 1.0]), np.ones(1), np.ones(1))
 
 
 def predictions(imputed=None, baseline=None, std=1.0):
@@ -170,13 +170,11 @@ def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
 
 def test_filters_have_an_axis_for_their_units_and_one_for_shares():
     """What carries over has none of them, so that it is drawn below the others, and the spectrum below both."""
-    modes = (np.linspace(0, 1, 3), np.full(3, 1 / 3))
 
     def bands(*kinds):
-        values = np.array([3.0, 2.0, 1.0])
-        filters = tuple(LearntFilter(which, values, None, shape_of(modes, values)) for which in kinds)
-        shares = np.array([0.25, 0.75])
-        return FilterBands("Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 0.5, 1]), shares, shares[::-1])
+        values, shares = np.array([3.0, 2.0, 1.0]), np.array([0.25, 0.75])
+        filters = {which: filter_curve(FILTER_NAMES[which], np.linspace(0, 1, 3), values, None) for which in kinds}
+        return FilterBands("Laplacian", filters, {}, np.array([0, 0.5, 1]), shares, shares[::-1])
 
     for kinds, rows in (
         (("signal", "residual", "carry"), [1, 1, 1, 1, 2, 2, 3, 3]),

@@ -25,8 +25,8 @@ from spectralgp.cli.app import Answer, ResultColumn, table_of
 from spectralgp.datasets import Dataset, load_air_quality, load_us_income
 from spectralgp.learning.baselines import graph_neighbours, iterative
 from spectralgp.scores import coverage, root_mean_square_error
+from spectralgp.show.curves import Which
 from spectralgp.show.plots import COLOURS, plot_filter, plot_imputed, plot_signal
-from spectralgp.show.report.numbers import Which
 
 if TYPE_CHECKING:
     import pandas as pd

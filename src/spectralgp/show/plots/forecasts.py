@@ -12,10 +12,10 @@ from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns
 from spectralgp.scores import interval_half_width
 from spectralgp.series.backtests import GOOD_COVERAGE, Backtest
+from spectralgp.show.curves import component_curves
 from spectralgp.show.plots import style
 from spectralgp.show.plots.predictions import node_of
 from spectralgp.show.plots.signals import plot_signal
-from spectralgp.show.report.series import learnt_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +123,7 @@ def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes
     Bands are two standard deviations wide to either side, up to a factor of a thousand.
     """
     as_option(which, "which", ("rate", "power"))
-    curves = learnt_curves(model, which)
+    curves = component_curves(model, which)
     ax = style.as_axes(ax)
     for place, one in enumerate(curves):
         look = style.curve_look(place)

@@ -24,9 +24,9 @@ from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.scores import LEVELS, Calibration, interval_half_width
 from spectralgp.series.backtests import Backtest
-from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport, deviation_band
+from spectralgp.show.curves import FILTER_NAMES, Curve
+from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport
 from spectralgp.show.report.series import SeriesReport, shares_inside
-from spectralgp.show.report.words import NAMES
 
 go = require("plotly.graph_objects", "report", "to write a report")
 make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
@@ -278,8 +278,7 @@ def _rates(numbers: SeriesReport) -> Any:
     hover = "%{y:.3g} at frequency %{x:.2g}"
     for row, curves in enumerate((numbers.times, numbers.powers), start=1):
         for one, line in zip(curves, LINES, strict=False):
-            look = {"name": one.name, "hovertemplate": hover, "showlegend": row == 1}
-            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, line, **look), row, 1)
+            figure.add_traces(_curve(one, line, hovertemplate=hover, showlegend=row == 1), row, 1)
     figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
     highest = max(float(one.high.max()) for one in numbers.powers)
     ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
@@ -288,10 +287,11 @@ def _rates(numbers: SeriesReport) -> Any:
     return figure.update_layout(hovermode="closest")
 
 
-def _curve(across: Array, values: Array, low: Array, high: Array, line: dict[str, Any], **look: Any) -> list[Any]:
-    """A line over the band between two others."""
-    band = _band(across, low, high, line["color"], 0.25, showlegend=False)
-    return [band, go.Scatter(x=across, y=values, mode="lines", line=line, **look)]
+def _curve(curve: Curve, line: dict[str, Any], **look: Any) -> list[Any]:
+    """A line over its band."""
+    across = curve.frequencies
+    band = _band(across, curve.low, curve.high, line["color"], 0.25, showlegend=False)
+    return [band, go.Scatter(x=across, y=curve.values, mode="lines", name=curve.name, line=line, **look)]
 
 
 def _band(across: Any, low: Any, high: Any, colour: str = GREY, opacity: float = 0.4, **look: Any) -> Any:
@@ -400,15 +400,12 @@ def colour_range(values: Array) -> tuple[float, float]:
 
 def filter_figure(bands: FilterBands) -> Any:
     """Filters with their bands, one axis per unit, above shares of the eigenvalues and of the energy."""
-    has_carry = any(one.which == "carry" for one in bands.filters)
-    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]
-    n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
+    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if "carry" in bands.filters else [0.6, 0.34]
+    n_rows, styles = len(heights), dict(zip(FILTER_NAMES, LINES, strict=False))
     figure = make_subplots(n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights)
-    for one in bands.filters:
-        low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
-        look = {"name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
-        curve = _curve(bands.grid, one.mean, low, high, styles[one.which], **look)
-        figure.add_traces(curve, 2 if one.which == "carry" else 1, 1)
+    for which, one in bands.filters.items():
+        curve = _curve(one, styles[which], hovertemplate="λ = %{x:.3g}: %{y:.4g}")
+        figure.add_traces(curve, 2 if which == "carry" else 1, 1)
     middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
     bars = go.Bar(
         x=middles,

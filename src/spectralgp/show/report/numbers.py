@@ -27,6 +27,7 @@ from spectralgp.model.fields import (
 from spectralgp.model.kernels import residual_of
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
+from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.report.shapes import FilterShape
 
 if TYPE_CHECKING:
@@ -36,34 +37,12 @@ if TYPE_CHECKING:
 Source = Literal["left out", "held out", "fitted", "forecast"]
 """Leave-one-out of training signals; new signals; the fit to the training signals; rows after the last one."""
 
-Which = Literal["signal", "residual", "carry"]
 Pair = tuple[Array, Array]
 
 N_GRID_POINTS = 200  # at which filters are drawn
 N_SPECTRUM_BINS = 30
 MOST_NAMED = 4  # inputs
 MOST_CORRELATED = 1_000  # nodes between all of which correlations are found
-
-
-def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
-    """Ends of a band of one standard deviation to either side; at least zero for a filter that is nowhere negative."""
-    low = mean - std
-    return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
-
-
-def laplacian_in_words(kind: str, scaled: bool) -> str:
-    """Name of a Laplacian, such as "scaled normalised Laplacian"."""
-    return f"{'scaled ' if scaled else ''}{kind.replace('normalized', 'normalised')} Laplacian"
-
-
-@dataclass(frozen=True, eq=False)
-class LearntFilter:
-    """A learnt filter over `FilterBands.grid`, averaged over stacked models."""
-
-    which: Which
-    mean: Array
-    std: Array | None  # None for a model without signals
-    shape: FilterShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +53,8 @@ class FilterBands:
     """
 
     laplacian: str
-    grid: Array
-    filters: tuple[LearntFilter, ...]
+    filters: dict[Which, Curve]  # averaged over stacked models
+    shapes: dict[Which, FilterShape]
     edges: Array
     eigenvalue_shares: Array
     energy_shares: Array
@@ -398,7 +377,7 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     bins = np.clip(np.searchsorted(edges, spectrum.eigenvalues, side="right") - 1, 0, N_SPECTRUM_BINS - 1)
     posteriors = [part for weight, part in model.posterior_.parts if weight > 0]
     has_signals = heaviest.signals.shape[0] > 0
-    filters: list[LearntFilter] = []
+    filters, shapes = dict[Which, Curve](), dict[Which, FilterShape]()
     if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
         has: dict[Which, bool] = {
             "signal": True,
@@ -408,13 +387,14 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)
             mean, std = answer if has_signals else (answer, None)
-            filters.append(LearntFilter(which, mean, std, model.filter_shape(which)))
+            filters[which] = filter_curve(FILTER_NAMES[which], grid, mean, std)
+            shapes[which] = model.filter_shape(which)
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
         energy = bin_shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
-    return FilterBands(laplacian, grid, tuple(filters), edges, bin_shares(bins, spectrum.multiplicities), energy)
+    return FilterBands(laplacian, filters, shapes, edges, bin_shares(bins, spectrum.multiplicities), energy)
 
 
 def bin_shares(bins: NDArray[np.intp], weights: Array) -> Array:
