@@ -34,7 +34,7 @@ from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, root_mean_square_error
 from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import numbers, words
-from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
+from spectralgp.show.report.figures import MAX_NODES, evenly_spaced, filter_figure, map_coordinates
 from spectralgp.show.report.numbers import (
     FilterBands,
     NewSignals,
@@ -792,14 +792,14 @@ def test_a_bad_aspect_is_refused(tmp_path, paper):
 def test_one_and_two_coordinates_are_drawn_unchanged_and_three_along_their_principal_directions():
     rng = np.random.default_rng(0)
     points = rng.standard_normal((30, 3)) * [5, 0.01, 2]
-    places = places_of(Graph(oracle.ring(30), coordinates=points))
+    places, note = map_coordinates(Graph(oracle.ring(30), coordinates=points))
     left, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    assert oracle.relative_error(np.abs(places.coordinates), np.abs(left[:, :2] * values[:2])) < FORMULA
-    assert "principal" in places.note
+    assert oracle.relative_error(np.abs(places), np.abs(left[:, :2] * values[:2])) < FORMULA
+    assert "principal" in note
     plane = Graph(oracle.ring(4), coordinates=[[0, 0], [1, 0], [1, 2], [0, 2]])
-    np.testing.assert_array_equal(places_of(plane).coordinates, plane.coordinates)
-    line = places_of(Graph(oracle.ring(4), coordinates=[[3.0], [1.0], [2.0], [0.0]]))
-    np.testing.assert_array_equal(line.coordinates, [[3, 0], [1, 0], [2, 0], [0, 0]])
+    np.testing.assert_array_equal(map_coordinates(plane)[0], plane.coordinates)
+    line, _ = map_coordinates(Graph(oracle.ring(4), coordinates=[[3.0], [1.0], [2.0], [0.0]]))
+    np.testing.assert_array_equal(line, [[3, 0], [1, 0], [2, 0], [0, 0]])
 
 
 @pytest.mark.parametrize("n_nodes", [60, 1_200])
@@ -808,7 +808,7 @@ def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
     graph = Graph.from_edges(
         [(ring[node], ring[(node + 1) % n_nodes]) for node in range(n_nodes)], names=range(n_nodes)
     )
-    places = places_of(graph).coordinates[ring]
+    places = map_coordinates(graph)[0][ring]
     edges = np.linalg.norm(places - np.roll(places, -1, axis=0), axis=1)
     pairs = np.linalg.norm(places - places[np.random.default_rng(0).permutation(n_nodes)], axis=1)
     assert np.median(edges) < 0.25 * np.median(pairs)
@@ -817,24 +817,21 @@ def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
 
 def test_parts_stand_in_rows_as_wide_as_all_would_be_in_a_square():
     """Three nodes, two, and two alone: rows of three nodes' width, each as high as its largest part."""
-    places = places_of(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7))).coordinates
+    places, _ = map_coordinates(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7)))
     three, two = np.sqrt(3), np.sqrt(2)
     expected = {0: (0, 0), 3: (three - 0.7, 0), 5: ((three - 0.7) / 2, 0.7 - three)}
     expected |= {1: (0, -three), 4: (two - 0.7, -three), 2: (two, -three), 6: (0, -three - two)}
     np.testing.assert_allclose(places, [expected[node] for node in range(7)], atol=1e-12)
-    alone = places_of(Graph.edgeless(5)).coordinates
+    alone, _ = map_coordinates(Graph.edgeless(5))
     np.testing.assert_array_equal(alone, [[0, 0], [1, 0], [2, 0], [0, -1], [1, -1]])
 
 
 def test_of_very_many_nodes_and_signals_some_are_drawn():
-    graph = Graph.edgeless(2 * MAX_NODES)
-    places = places_of(graph)
-    assert places.nodes.size == MAX_NODES
-    assert (places.nodes[0], places.nodes[-1]) == (0, 2 * MAX_NODES - 1)
-    assert "are drawn" in places.note
-    shown = shown_signals(1_000, MAX_NODES)
-    assert shown.size * MAX_NODES * 3 <= MAX_VALUES
-    assert (shown[0], shown[-1]) == (0, 999)
+    for number, most in ((2 * MAX_NODES, MAX_NODES), (MAX_NODES + 1, MAX_NODES), (1_000, 6), (5, 6), (3, 1)):
+        shown = evenly_spaced(number, most)
+        assert shown.size == min(number, most)
+        assert (shown[0], shown[-1]) == (0, number - 1 if most > 1 else 0)
+        assert np.ptp(np.diff(shown)) <= 1 if most > 1 else True
 
 
 def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
@@ -844,3 +841,7 @@ def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     assert data_of(page)["start"]["signal"] == 2  # of 0, 4, 7 and 11 the nearest
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page
+    monkeypatch.setattr("spectralgp.show.report.figures.MAX_NODES", 3)
+    page = page_of(told, "some", 1.0)
+    assert data_of(page)["names"] == ["0", "3", "6"]
+    assert " Of 7 nodes 3 are drawn, evenly spaced in their order." in page

@@ -37,7 +37,7 @@ def page_data(shown, graph=None, calibration=None):
     names = ("u", "v", "w")[: graph.n_nodes] if graph.n_nodes < 4 else tuple(map(str, range(graph.n_nodes)))
     calibration = calibration_of(np.linspace(0.01, 0.99, 40).reshape(10, 4)) if calibration is None else calibration
     numbers = SimpleNamespace(predictions=shown, names=names, graph=graph, calibration=calibration, bands=EMPTY)
-    return figures.figure_data(numbers, figures.places_of(graph), 1.5)
+    return figures.figure_data(numbers, figures.map_coordinates(graph)[0], 1.5)
 
 
 def traces(data, name):
@@ -153,8 +153,10 @@ def test_names_that_are_long_or_broken_are_one_short_line():
     ],
 )
 def test_labels_are_places_along_an_axis(labels, places, order, kind, title):
-    along = figures.positions_of(labels)
-    assert (along.places, along.order, along.kind, along.title) == (places, order, kind, title)
+    assert figures.signal_axis(labels) == (places, {"type": kind, "title": title})
+    shown = Predictions("left out", tuple(labels), *np.ones((3, len(labels), 1)), None, np.zeros(1))
+    data = page_data(shown)
+    assert (data["along"], data["order"]) == (places, order)
 
 
 def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
