@@ -14,7 +14,7 @@ from spectralgp.cli import files
 from spectralgp.cli.app import Answer
 from spectralgp.cli.option import ObservationOptions, OutputOptions, TableOptions
 from spectralgp.files.inputs import inputs_from_file, time_inputs
-from spectralgp.files.tables import Dialect, as_long, index_of, read_table, side_by_side, with_intervals, write_tables
+from spectralgp.files.tables import as_long, index_of, read_table, side_by_side, with_intervals, write_tables
 from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, observed_and_predicted
@@ -31,7 +31,7 @@ def written_classes(model: GraphGPClassifier, out: Path) -> Answer:
     labels = [f"p({name})" for name in model.classes_.tolist()]
     table = pd.DataFrame(model.predict_proba(), pd.Index(list(names), name="node"), labels).round(6)
     table.insert(0, "class", model.predict())
-    write_tables({out: table}, dialect=Dialect())
+    write_tables({out: table})
     answer = {"out": out, "n_nodes": len(table), "classes": model.classes_}
     return answer, f"Predicted the classes of {len(table)} nodes: {out}"
 
@@ -123,7 +123,7 @@ def written(
     output: OutputOptions,
     mean: pd.DataFrame,
     std: pd.DataFrame,
-    dialect: Dialect,
+    dialect: dict[str, Any],
     done: str,
     ends: Sequence[pd.DataFrame] = (),
     **more: int,
@@ -134,7 +134,7 @@ def written(
     write_tables(
         {output.out: answer} if output.std is None else {output.out: answer, output.std: std},
         index=not output.long,
-        dialect=dialect,
+        **dialect,
     )
     n_signals, n_nodes = mean.shape
     where = f"{output.out}" if output.std is None else f"{output.out}, standard deviations: {output.std}"
@@ -169,7 +169,7 @@ def update_series(
 
         names = fitted.node_names_ or range(odd.shape[1])
         answer = pd.DataFrame(odd, index=new.index, columns=[str(name) for name in names])
-        write_tables({scores: answer.assign(row=by_step)}, dialect=files.dialect_for(table.date_format, signals))
+        write_tables({scores: answer.assign(row=by_step)}, **files.dialect_for(table.date_format, signals))
     oddest = int(np.nanargmax(by_step))
     where = f"{new.index[oddest]}".removesuffix(" 00:00:00")
     counts = {"n_new": len(new), "n_left_out": known, "n_steps": fitted.n_steps_}

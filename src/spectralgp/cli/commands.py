@@ -314,7 +314,7 @@ def forecast(
     answer = side_by_side(with_intervals(mean, deviation, level or DEFAULT_LEVEL)) if is_beside else mean
     tables = {out: answer, std: deviation, lower: mean - half, upper: mean + half}
     named = {path: table.rename_axis("time") for path, table in tables.items() if path is not None}
-    write_tables(named, dialect=files.dialect_for(date_format, inputs))
+    write_tables(named, **files.dialect_for(date_format, inputs))
     first, last, n_nodes = mean.index[0], mean.index[-1], mean.shape[1]
     paths = {"out": out, "std": std, "lower": lower, "upper": upper}
     known = {"n_steps": steps, "n_nodes": n_nodes, "first": str(first), "last": str(last)}

@@ -20,7 +20,7 @@ from spectralgp.cli.option import LearningOptions, ObservationOptions, TableOpti
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import TIME, clock_kind, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
+from spectralgp.files.tables import FileTable, dialect_of, index_of, read_table
 from spectralgp.graphs import GraphBase
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.model.kernels.forms import Clock
@@ -64,10 +64,10 @@ def signal_table(path: Path, graph: GraphBase, table: TableOptions, *, in_order:
     return signals_from_file(path, graph, in_order=in_order, **vars(table))
 
 
-def dialect_for(date_format: str | None, *paths: Path | None) -> Dialect:
-    """Dialect of the first given file, to write tables in."""
+def dialect_for(date_format: str | None, *paths: Path | None) -> dict[str, Any]:
+    """Options of pandas' `to_csv` that write tables as in the first given file."""
     given = [path for path in paths if path is not None]
-    return dialect_of(given[0], date_format) if given else Dialect(date_format=date_format)
+    return dialect_of(given[0], date_format) if given else {"date_format": date_format}
 
 
 @contextmanager
@@ -298,14 +298,10 @@ def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | No
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
     """Parse times as inputs of a model of time."""
-
-    def refuse(row: int, got: str, remedy: str) -> None:
-        raise typer.BadParameter(f"--at must be a time; got {got}. {remedy}")
-
-    index = parsed_index(at, TIME, date_format, refuse)
+    typed = FileTable(Path("--at"), (TIME,), (at,), np.arange(1, len(at) + 1))
     try:
-        return time_inputs(index, clock)
+        return time_inputs(index_of(typed, 0, date_format), clock)
     except ValueError as error:
-        wanted = {"numbers": "numbers", "dates": "dates as 2024-01-31"}
+        wanted = {"numbers": "numbers", "dates": f"dates as {date_format or '2024-01-31'}"}
         either = " or ".join(wanted.values()) if clock is None else f"{wanted[clock]}, as the model was fitted to"
         raise typer.BadParameter(f"--at must be {either}; got {', '.join(at)}.") from error
