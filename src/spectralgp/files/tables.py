@@ -58,12 +58,15 @@ class FileTable:
     rows: NDArray[np.intp]  # as a spreadsheet counts them, the names in row 1; those of Parquet without the names
     separator: str = ""  # of cells in a text file
 
-    def place(self, name: str) -> int | None:
-        """Position of the column with a name, in capitals or not; None if there is none."""
-        if name in self.names:
-            return self.names.index(name)
+    def place(self, *names: str) -> int | None:
+        """Position of the column with the first of some names, in capitals or not; None if there is none."""
         lowered = [known.lower() for known in self.names]
-        return lowered.index(name.lower()) if lowered.count(name.lower()) == 1 else None
+        for name in names:
+            if name in self.names:
+                return self.names.index(name)
+            if lowered.count(name) == 1:
+                return lowered.index(name)
+        return None
 
     def labels(self, column: int) -> list[str]:
         """Cells of a column as names: text without blanks around it, whole numbers without a point."""
