@@ -23,15 +23,8 @@ from spectralgp.learning.objective import NOISE_CEILING
 Json = Any
 Arrays = dict[str, NDArray[Any]]
 DEFAULT_ITERATIONS = 500
-OLD_PARAMETERS = (
-    "noise_floor",
-    "device",
-    "kernel",
-    "max_iterations",
-    "n_folds",
-    "n_draws",
-    "n_jobs",
-)  # up to version 2
+# up to version 2
+OLD_PARAMETERS = ("noise_floor", "device", "kernel", "max_iterations", "n_folds", "n_draws", "n_jobs")
 SIGNALS_ALONE = record(SimpleNamespace, graph=None, signals=SIGNALS)
 # fields added after version 1, with their defaults, by the kind of file and their places; * is any item of a list
 ADDED: dict[str, Json] = {

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.saved import NotNegative, Number, Positive, Range, axes, gt
+from spectralgp._basics.saved import NotNegative, Number, Positive, Range, axes
 from spectralgp.files.schema import (
     KINDS,
     SHARED,
@@ -32,9 +32,8 @@ from spectralgp.files.schema import (
 )
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Task
-from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, ProcessKernel, Shrinkage, Transformation
-from spectralgp.model.kernels import GraphKernel, Response
-from spectralgp.model.likelihoods import Likelihood
+from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, ProcessKernel, Shrinkage
+from spectralgp.model.kernels import Response
 from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView, Units
 from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
 from spectralgp.scores import INTERVAL_LEVELS
@@ -113,32 +112,9 @@ record(
     names=several(NAME) | None,
     coordinates=Annotated[Array, axes("n_nodes", "_dimensions")] | None,
 )
-record(
-    EffectPrior, mean=Annotated[Array, axes("n_effects")], precision=Annotated[Array, axes("n_effects", "n_effects")]
-)
-record(
-    ObservationModel,
-    likelihood=Likelihood,
-    beside=Annotated[Array, axes("n_signals", "n_nodes"), gt(0)],
-    columns=Annotated[Array, axes("n_effects", "n_signals", "n_nodes")],
-    effects=EffectPrior | None,  # null up to version 6, where their prior follows from the values
-)
-record(
-    Candidate,
-    task=Task,
-    kernel=GraphKernel,
-    shrunk=bool,
-    name=str,
-    transformation=Transformation | None,
-    learnt_from=Annotated[Indices, axes("_learnt_from")] | None,
-)
-record(
-    MemberScores,
-    names=several(Literal[ON_GRAPH, SEPARABLE, NODES_ALONE], least=1),
-    weights=Annotated[Array, axes("n_tried")],
-    horizons=Annotated[Indices, axes("n_tried_horizons")],
-    errors=Annotated[Array, axes("n_tried_horizons", "n_tried", allows_nan=True)],
-)
+
+VARIANTS = several(Literal[ON_GRAPH, SEPARABLE, NODES_ALONE], least=1)
+record(MemberScores, **hints_of(MemberScores) | {"names": VARIANTS})
 
 # ------------------------------------------------------------------------------------------ what makes and checks them
 

@@ -82,6 +82,7 @@ class HookedValue:
     """A value of a type that JSON lacks, made by the hook of msgspec while it reads."""
 
     _read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
+    _table: str | None  # of the file, of which the value is a position
 
     def __init__(self, found: Any, reading: Any) -> None:
         try:
@@ -91,12 +92,16 @@ class HookedValue:
 
     def made(self, reading: Any, where: str) -> Any:
         """Value in the model."""
-        return self.value
+        return self.value if self._table is None else reading.shared(self._table, self.value, where)
 
 
-def special(read: Callable[[Any, Any], Any]) -> Kind:
-    """Type of hooked values that a function reads."""
-    return type(read.__name__, (HookedValue,), {"_read": staticmethod(read)})
+def special(read: Callable[[Any, Any], Any], table: str | None = None) -> Kind:
+    """Type of hooked values that a function reads: of positions in a table of shared objects if it is given."""
+    return type(read.__name__, (HookedValue,), {"_read": staticmethod(read), "_table": table})
+
+
+def _position(found: Any, _: Any) -> int:
+    return convert(found, int)
 
 
 def number(least: float = -math.inf) -> Kind:
@@ -140,19 +145,6 @@ def array(
         return array
 
     return special(array)
-
-
-def shared(table: str) -> Kind:
-    """Type of positions in a table of shared objects."""
-
-    class Reference(HookedValue):
-        def _read(self, found: Any, _: Any) -> int:
-            return convert(found, int)
-
-        def made(self, reading: Any, where: str) -> Any:
-            return reading.shared(table, self.value, where)
-
-    return Reference
 
 
 ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbid_unknown_fields=True)
@@ -209,7 +201,7 @@ def kind_of(hint: Any) -> Kind:
         if isinstance(one, StoredAs):
             return kind_of(one.kind)
     if base in KINDS or base in SHARED:
-        return KINDS[base] if base in KINDS else shared(SHARED[base])
+        return KINDS[base] if base in KINDS else special(_position, SHARED[base])
     limit = next((one for one in limits if isinstance(one, Range)), ANY)
     for one in limits:
         if isinstance(one, Axes):

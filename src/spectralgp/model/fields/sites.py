@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
+from spectralgp._basics.saved import StoredAs, axes, gt
 from spectralgp.model.fields.covariances import Covariance
 from spectralgp.model.fields.curvatures import LatentCovariance, ModalLatentCovariance, latent_of
 from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
@@ -54,8 +55,8 @@ ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # a step far from convergence
 class EffectPrior:
     """Normal prior of the fixed effects: proper and weakly informative."""
 
-    mean: Array  # shape (n_effects,)
-    precision: Array  # shape (n_effects, n_effects)
+    mean: Annotated[Array, axes("n_effects")]
+    precision: Annotated[Array, axes("n_effects", "n_effects")]
 
     @classmethod
     def of(
@@ -125,9 +126,10 @@ class ObservationModel:
     """Observation model of signals: the likelihood, exposures or trials of values, and fixed effects."""
 
     likelihood: Likelihood
-    beside: Array  # exposures, trials or variances, shape (n_signals, n_nodes)
-    columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
-    effects: EffectPrior = NO_EFFECTS
+    beside: Annotated[Array, axes("n_signals", "n_nodes"), gt(0)]  # exposures, trials or variances
+    columns: Annotated[Array, axes("n_effects", "n_signals", "n_nodes")]  # of the fixed effects
+    # null in files up to version 6, where their prior follows from the values
+    effects: Annotated[EffectPrior, StoredAs(EffectPrior | None)] = NO_EFFECTS
 
     __getstate__ = without_caches
 
