@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
-from spectralgp.files.nouns import FOUND
+from spectralgp.files.nouns import CLASSIFIER, FORECASTER, FOUND, REGRESSOR
 from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, ensure
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome
