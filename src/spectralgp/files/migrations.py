@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.files.container import FORMAT_VERSION
-from spectralgp.files.models import ModelReader, ModelWriter
+from spectralgp.files.models import ModelReader, ModelWriter, objects_in
 from spectralgp.files.nouns import FOUND, SIGNALS
 from spectralgp.files.schema import SHARED, record
 from spectralgp.learning import Sqp
@@ -95,16 +95,13 @@ def _replace_solver(state: Json, _: Arrays) -> None:
 
 def _rename(state: Json, _: Arrays) -> None:
     """Give all solvers, kernels and settings the fields of version 4."""
-    waiting = [state]
-    while waiting:
-        part = waiting.pop()
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
-        if _get(part, "type") == "Sqp":
+    for part in objects_in(state):
+        if part.get("type") == "Sqp":
             old = part.pop("enough", None)
             part.setdefault("tolerance_nats", old)
-        if _get(part, "type") == "WithResidual":
+        if part.get("type") == "WithResidual":
             part.setdefault("floor", 0.0)
-        if isinstance(part, dict) and "n_probes" in part:
+        if "n_probes" in part:
             part.setdefault("device", None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
+from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.search import ComparedModel
+from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import (
     Mixture,
     Posterior,
@@ -29,10 +31,6 @@ from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.report.shapes import FilterShape
-
-if TYPE_CHECKING:
-    from spectralgp.learning.baselines import PredictionErrors
-    from spectralgp.learning.time_order import TimeOrder
 
 Source = Literal["left out", "held out", "fitted", "forecast"]
 """Leave-one-out of training signals; new signals; the fit to the training signals; rows after the last one."""
@@ -181,8 +179,6 @@ def signal_report(
     any: if it is that of the signal before, "no change" is a baseline. `without` conditions the model on all but some
     entries of the training signals; unless given, imputations of these are not scored.
     """
-    from spectralgp.learning.baselines import PredictionErrors
-
     learnt: FittedModels = model.learnt_
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
@@ -240,8 +236,6 @@ def _forecasts(
     """Errors of our model and of baselines on the same signals; none of the fit itself, or of a single signal."""
     if predictions.log_density is None or len(seen[1]) < 2:
         return ()
-    from spectralgp.learning.baselines import PredictionErrors, baselines_of, prediction_errors
-
     ours, found = predictions, baselines_of(*seen, columns, None if order is None else order.factor)
     compared = (ours.observed, ours.mean, ours.std, ours.log_density, ours.transformed)
     return (PredictionErrors.of(OURS, *compared), *prediction_errors(found, seen, new))
@@ -257,8 +251,6 @@ def _imputations(
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
     if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()
-    from spectralgp.learning.baselines import imputation_errors
-
     scored = slice(0 if new is None else len(seen[1]), None)
 
     def impute(hidden: Mask) -> Pair:

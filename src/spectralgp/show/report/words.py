@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
+from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Calibration, Share
 from spectralgp.show.curves import FILTER_NAMES, Which
 from spectralgp.show.report.numbers import FilterBands, SignalReport, Source, VarianceShares
-
-if TYPE_CHECKING:
-    from spectralgp.learning.baselines import PredictionErrors
 
 # thresholds beyond which there is a sentence
 FEW_SIGNALS = 10
@@ -58,12 +55,6 @@ SOURCES: dict[Source, dict[str, str]] = {
         "predicted": "in the fit itself",
         "scored": "on signals of the fit",
     },
-}
-# of a node over the signals, by whether missing values are imputed
-NODE_TEXT = {
-    True: "Observed values, and predictions made without them, with intervals. Squares are imputed values, given all "
-    "observed ones, those of the same signal included.",
-    False: "Observed values, and predictions made without them, with intervals.",
 }
 
 # by measure: words for a better value, and its name
