@@ -95,12 +95,14 @@ HEAVY = {
     "xarray",
     "zarr",
 }
-# the command line is the one part that nobody imports to compute; compiled loops are imported where they run
+# nobody imports the command line or pictures to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {
     "cli": {"rich", "typer"},
+    "show.plots": {"matplotlib"},
     "graphs.operators.loops": {"numba"},
     "model.statespace.compiled": {"numba"},
-} | {f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")}
+    **{f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")},
+}
 
 
 UNLOADED = {"__main__", "graphs.operators.loops", "model.statespace.compiled"}  # by tests, which do without Numba

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,9 +17,6 @@ from spectralgp.model.kernels import GraphKernel, Polynomial
 from spectralgp.model.spectra import ExactSpectrum, decompose
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.plots.style import COLOURS, as_axes, curve_look, legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NAMES: dict[Which, str] = {which: name.replace(" filter", "") for which, name in FILTER_NAMES.items()}
 MAX_SINGLE_SIGNALS = len(COLOURS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns
@@ -16,9 +17,6 @@ from spectralgp.show.curves import component_curves
 from spectralgp.show.plots import style
 from spectralgp.show.plots.predictions import node_of
 from spectralgp.show.plots.signals import plot_signal
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BLUE, ORANGE, *_ = style.COLOURS
 LEVELS = (0.5, 0.9)  # of the intervals of a fan

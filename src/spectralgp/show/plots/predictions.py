@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_real_array
 from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns, match_rows
 from spectralgp.scores import BAND_PROBABILITY, LEVELS, calibration_of, interval_half_width, pit
 from spectralgp.show.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BLUE, ORANGE, *_, SKY = style.COLOURS  # the last is light enough for a grey band to show on it
 
@@ -267,11 +267,7 @@ def plot_calibration(
     if axes is not None and len(axes) != 2:
         raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
     if axes is None:
-        import matplotlib.pyplot as plt
-
         axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
-    from matplotlib.ticker import PercentFormatter
-
     left, right = axes
     found = calibration_of(transformed, n_bars)
     density, edges, band = found.density, found.edges, found.density_band
