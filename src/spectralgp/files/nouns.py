@@ -28,6 +28,7 @@ from spectralgp.files.schema import (
     each,
     either,
     ensure,
+    ensure_shape,
     hints_of,
     kind_of,
     maker,
@@ -202,11 +203,9 @@ def _task(reading: Any, inputs: Any, spectrum: Any, carried: Any, **fields: Any)
 @maker(FilteredProcess)
 def _filtered(_: Any, process: ModalProcess, **fields: Any) -> FilteredProcess:
     n_states, n_nodes = sum(one.n_states for one in process.components), process.own.size
-    sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
-    for what, shape in sizes.items():
-        ensure(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    unknown = fields["unknown"].shape
-    ensure(unknown[1:] == (n_states, n_nodes), "unknown", f"of shape (n, {n_states}, {n_nodes})", unknown)
+    ensure_shape("state", fields["state"], (n_states, n_nodes))
+    ensure_shape("covariance", fields["covariance"], (n_states, n_states, n_nodes))
+    ensure_shape("unknown", fields["unknown"], (len(fields["unknown"]), n_states, n_nodes))
     return FilteredProcess(process, **fields)
 
 
@@ -266,9 +265,8 @@ def _backtest(backtest: Backtest) -> None:
 @check(ModalProcess)
 def _process(process: ModalProcess) -> None:
     shape = (len(process.components), process.own.size)
-    for name in ("powers", "rates"):
-        found = getattr(process, name).shape
-        ensure(found == shape, name, f"of shape {shape}", found)
+    ensure_shape("powers", process.powers, shape)
+    ensure_shape("rates", process.rates, shape)
 
 
 @check(ProcessKernel)
@@ -279,8 +277,7 @@ def _process_kernel(kernel: ProcessKernel) -> None:
 
 @check(SeriesFit)
 def _fit(fit: SeriesFit) -> None:
-    shape = 2 * (fit.kernel.theta.size + 1,)
-    ensure(fit.precision.shape == shape, "precision", f"of shape {shape}", fit.precision.shape)
+    ensure_shape("precision", fit.precision, 2 * (fit.kernel.theta.size + 1,))
 
 
 # -------------------------------------------------------------------------------------------- fitted estimators
@@ -444,10 +441,10 @@ def series_of(made: SimpleNamespace) -> SeriesModel:
     ensure(are_weights, "stack.weights", f"{n_members} that add up to one", "others")
     ensure(stack.spread < n_members, "stack.spread", f"below {n_members}", stack.spread)
     ensure(np.all((places >= -1) & (places < n_drifting)), "stack.drifting", f"below {n_drifting}", "others")
-    ensure(stack.drift.shape[1] == LAGS * n_nodes, "stack.drift", f"of {LAGS} lags", stack.drift.shape)
+    ensure_shape("stack.drift", stack.drift, (n_drifting, LAGS * n_nodes, n_nodes))
     ensure(len(stack.correlations) in (0, len(stack.horizons)), "stack.correlations", "one per horizon", "others")
     ensure(np.all(np.diff(stack.horizons) > 0), "stack.horizons", "increasing", "others")
-    ensure(recent.shape == (LAGS, n_nodes), "recent", f"{LAGS} rows", recent.shape)
+    ensure_shape("recent", recent, (LAGS, n_nodes))
     return model
 
 

@@ -69,6 +69,11 @@ def ensure(condition: Any, name: str, expected: str, found: object) -> None:
         raise ValueError(f"{name} must be {expected}; got {found}")
 
 
+def ensure_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless an array has a shape."""
+    ensure(array.shape == shape, name, f"of shape {shape}", array.shape)
+
+
 def are_places(indices: Any, n_places: int) -> bool:
     """Return whether all indices are within a number of places."""
     return bool(np.all((indices >= 0) & (indices < n_places)))

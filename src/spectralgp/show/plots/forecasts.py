@@ -75,16 +75,17 @@ def plot_forecast(
     for rows, colour, label in ((past, BLUE, "observed"), (later, ORANGE, "later")):
         if rows is None:
             continue
-        table = as_table(rows, "past" if rows is past else "later", names=model.node_names_)
+        is_past = label == "observed"
+        table = as_table(rows, "past" if is_past else "later", names=model.node_names_)
         values, names, index = np.asarray(table, dtype=float), frame_names(table), frame_index(table)
         column = place if names is None or model.node_names_ is None else names.index(model.node_names_[place])
         values = np.reshape(values, (len(values), -1))[:, column]
         if index is None:  # counted: up to the last row, or on from it
             step = labels[1] - labels[0] if len(labels) > 1 else 1
-            numbers = np.arange(-len(values), 0) if rows is past else np.arange(len(values))
+            numbers = np.arange(-len(values), 0) if is_past else np.arange(len(values))
             index = labels[0] + numbers * step
         where = style.read_positions(index, len(values)).places
-        shown = slice(-MOST_PAST * len(labels), None) if rows is past else slice(0, len(labels))
+        shown = slice(-MOST_PAST * len(labels), None) if is_past else slice(0, len(labels))
         marks = style.mark_size(ax, len(values[shown]))
         ax.plot(where[shown], values[shown], "o-", color=colour, markersize=marks, linewidth=0.8, label=label)
     along.use(ax)

@@ -182,13 +182,11 @@ def figure_data(numbers: SignalReport | SeriesReport, coordinates: Array, aspect
 
 def first_node(predictions: Predictions, nodes: Indices) -> int:
     """Node that is drawn first: with most imputed values among those mostly observed, or else with a median error."""
-    observed = predictions.observed[:, nodes]
-    n_observed = np.isfinite(observed).sum(axis=0)
+    n_observed = np.isfinite(predictions.observed[:, nodes]).sum(axis=0)
     if predictions.imputed is not None:
         n_imputed = np.isfinite(predictions.imputed[0][:, nodes]).sum(axis=0)
         return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_imputed, -1)))
-    squares = np.square(observed - predictions.mean[:, nodes])
-    errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
+    errors = np.nan_to_num(predictions.node_errors[nodes])
     return int(np.argsort(errors, kind="stable")[errors.size // 2])
 
 

@@ -30,9 +30,9 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
     environment = _environment(require("jinja2", "report", "to write a report"))
     template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
     coordinates, note = figures.map_coordinates(numbers.graph)
-    given = {"title": title, "numbers": numbers, "note": note, "plotly": plotly, "sections": []}
-    modules = {"figures": figures, "series": series, "words": words}
-    return str(template.render(data=figures.figure_data(numbers, coordinates, aspect), **given, **modules))
+    data = figures.figure_data(numbers, coordinates, aspect)
+    given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
+    return str(template.render(given, figures=figures, series=series, words=words))
 
 
 @cache
