@@ -28,29 +28,19 @@ ROLES: dict[Which, str] = {
     "carry": "the part that carries over from inputs",
 }
 ROLE_WITHOUT_INPUTS = "the part shared by neighbours"
-# of predictions: a description, a short one, and the words after "predictions", "predicted" and a score
+# of predictions: the words after "predictions", "predicted" and a score
 SOURCES: dict[Source, dict[str, str]] = {
     "left out": {
-        "at length": "Each training signal is predicted from all others (leave-one-out, in closed form), with the "
-        "hyperparameters learnt from all of them. Errors and coverage are thus not those of the fit, but a little too "
-        "good.",
-        "in short": "Each training signal is predicted from all others, as on the map.",
         "predictions": "of each training signal from all others",
         "predicted": "from the other signals",
         "scored": "on signals left out",
     },
     "held out": {
-        "at length": "These signals were held out: the model had not seen them.",
-        "in short": "The signals were held out, as on the map.",
         "predictions": "of signals that the model had not seen",
         "predicted": "in held-out signals",
         "scored": "on held-out signals",
     },
     "fitted": {
-        "at length": "Leave-one-out has no closed form for missing values on a graph of this size. The training "
-        "signals are predicted by the model that was fitted to them: errors are too small and coverage is no evidence. "
-        "For an honest check pass held-out signals, model.report(path, X, Y).",
-        "in short": "The training signals are predicted by the model that was fitted to them, as on the map.",
         "predictions": "of signals that the model was fitted to",
         "predicted": "in the fit itself",
         "scored": "on signals of the fit",
