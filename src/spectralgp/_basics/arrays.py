@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,8 @@ SMALL = 512  # rows of a matrix below which threads cost more than they bring
 _lock = threading.Lock()
 _inside: list[dict[Any, int]] = []  # per thread inside, the user's numbers of threads of linear algebra
 # in a forked process no thread is left to release the lock
-os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
 
 @contextmanager
