@@ -157,9 +157,9 @@ class MemberScores:
     """Validated models, their weights, and their errors by horizon in units of nodes."""
 
     names: tuple[str, ...]
-    weights: Array
-    horizons: Indices
-    errors: Array  # (n_horizons, n_members), root mean squares
+    weights: Annotated[Array, axes("n_tried")]
+    horizons: Annotated[Indices, axes("n_tried_horizons")]
+    errors: Annotated[Array, axes("n_tried_horizons", "n_tried", allows_nan=True)]  # root mean squares
 
 
 @dataclass(frozen=True, eq=False)
