@@ -114,7 +114,7 @@ def test_signals_may_have_scales_and_means_an_amplitude():
     assert rows.rest == pytest.approx(np.mean(left / scales**2), rel=FORMULA)
     cross = KERNEL(NEW, INPUTS)
     expected_cross = dense_covariances()[1] / scales @ rows.vectors
-    found = rows.at(NewInputs.given(cross / scales), PRIOR.nodes.powers).weights
+    found = rows.at(NewInputs(cross / scales), PRIOR.nodes.powers).weights
     assert oracle.relative_error(found, expected_cross) < FORMULA
     doubled = LowRankCovariance.of(kernel, INPUTS, POINTS, amplitude=2.0)
     assert oracle.relative_error(doubled.values, 2 * PRIOR.rows(INPUTS).values) < FORMULA

@@ -15,24 +15,27 @@ from sklearn.gaussian_process.kernels import Kernel
 from spectralgp._basics.checks import Array, Indices, as_real_array
 
 
+def _not_given() -> Array:
+    """Refuse a prediction that needs covariances among new inputs."""
+    raise ValueError(
+        "X must hold the covariance of the test inputs for this prediction; got the cross-covariance "
+        "only. Pass X = (cross, test covariance)."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class NewInputs:
     """Covariances of new inputs with the training inputs and among themselves."""
 
     cross: Array  # k(x*, x_n), shape (n_inputs, n_signals)
-    find_variances: Callable[[], Array]
-    find_covariance: Callable[[], Array]
+    find_variances: Callable[[], Array] = _not_given
+    find_covariance: Callable[[], Array] = _not_given
     inputs: Array | None = None  # the new inputs, if they are features
 
     @classmethod
     def by_kernel(cls, kernel: Kernel, training: Array, inputs: Array) -> NewInputs:
         """Covariances by a scikit-learn kernel, those among new inputs on demand."""
         return cls(np.asarray(kernel(inputs, training)), partial(kernel.diag, inputs), partial(kernel, inputs), inputs)
-
-    @classmethod
-    def given(cls, cross: Array, variances: Array | None = None, covariance: Array | None = None) -> NewInputs:
-        """Covariances given as matrices; those among new inputs are optional."""
-        return cls(cross, partial(_required, variances), partial(_required, covariance))
 
     @classmethod
     def read(cls, training: Array, inputs: Any) -> NewInputs:
@@ -47,11 +50,13 @@ class NewInputs:
         sizes = {"n_signals": training.shape[0]}
         cross = as_real_array(given, "X", ("n_inputs", "n_signals"), sizes=sizes, remedy=remedy)
         if not test:
-            return cls.given(cross)
+            return cls(cross)
         is_diagonal = np.ndim(test[0]) == 1
         name, axes = f"the test {'variances' if is_diagonal else 'covariance'} in X", ("n_inputs",) * (2 - is_diagonal)
         among = as_real_array(test[0], name, axes, sizes={"n_inputs": cross.shape[0]}, remedy=remedy)
-        return cls.given(cross, among) if is_diagonal else cls.given(cross, np.diag(among).copy(), among)
+        if is_diagonal:
+            return cls(cross, partial(np.asarray, among))
+        return cls(cross, partial(np.array, np.diag(among)), partial(np.asarray, among))
 
     def divided_by(self, scales: Array | None) -> NewInputs:
         """Covariances with training signals that are each divided by a scale."""
@@ -66,15 +71,6 @@ class NewInputs:
     def covariance(self) -> Array:
         """``k(x*, x*')``, shape (n_inputs, n_inputs)."""
         return np.asarray(self.find_covariance())
-
-
-def _required(matrix: Array | None) -> Array:
-    if matrix is None:
-        raise ValueError(
-            "X must hold the covariance of the test inputs for this prediction; got the cross-covariance "
-            "only. Pass X = (cross, test covariance)."
-        )
-    return matrix
 
 
 class InputForm:

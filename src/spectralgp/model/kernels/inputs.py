@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -264,7 +265,8 @@ class IndependentSignals(InputKernel):
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
         n_inputs = np.shape(inputs)[0]
-        return NewInputs.given(np.zeros((n_inputs, training.shape[0])), np.ones(n_inputs), np.eye(n_inputs))
+        cross = np.zeros((n_inputs, training.shape[0]))
+        return NewInputs(cross, partial(np.ones, n_inputs), partial(np.eye, n_inputs))
 
 
 @dataclass(frozen=True, eq=False)
