@@ -14,7 +14,7 @@ from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial,
 from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import random_start
-from spectralgp.model.kernels import WithResidual, as_input_kernel, with_residual
+from spectralgp.model.kernels import WithResidual, as_input_kernel, input_starts, with_residual
 from spectralgp.model.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
@@ -74,7 +74,7 @@ def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_dista
     inputs = np.array([[0.0], [1.0], [3.0]])  # distances 1, 2, 3
     kernel = as_input_kernel(ConstantKernel(5.0) * RBF(0.1))
     given, third, typical = (
-        np.exp(theta).round(12).tolist() for theta in kernel.search().starting_points(kernel.search().prior(inputs)[0])
+        np.exp(theta).round(12).tolist() for theta in input_starts(kernel, kernel.prior(inputs)[0])
     )
     assert given == [5.0, 0.1]
     assert third == pytest.approx([5.0, 2 / 3])
@@ -82,17 +82,17 @@ def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_dista
     # nothing to vary where no length scale is free
     for other in (ConstantKernel(5.0), RBF(2.0, "fixed"), None):
         kernel = as_input_kernel(other)
-        assert len(kernel.search().starting_points(kernel.search().prior(inputs)[0])) == 1
+        assert len(input_starts(kernel, kernel.prior(inputs)[0])) == 1
 
 
 def test_typical_starts_are_every_pair_of_those_of_the_kernels():
     problem = task(0)
     spectrum = problem.spectrum_of(Diffusion())
     starts = Objective(problem, Diffusion(), spectrum).starting_points()
-    centres, _ = problem.input_kernel.search().prior(problem.inputs)
+    centres, _ = problem.input_kernel.prior(problem.inputs)
     expected = itertools.product(
         Diffusion().search().starting_points(spectrum, problem.variance),
-        problem.input_kernel.search().starting_points(centres),
+        input_starts(problem.input_kernel, centres),
     )
     assert len(starts) == 9
     for start, (graph, inputs) in zip(starts, expected, strict=True):
@@ -123,7 +123,7 @@ def test_random_starts_are_spread_over_what_the_bounds_allow(kernel):
     quantiles = np.quantile(starts[:, -1], [0.0, 0.25, 0.5, 0.75, 1.0])
     np.testing.assert_allclose((quantiles - ends[0]) / (ends[1] - ends[0]), [0, 0.25, 0.5, 0.75, 1], atol=0.08)
     # length scales over three orders of magnitude about the typical one
-    typical = problem.input_kernel.search().prior(problem.inputs)[0][0]
+    typical = problem.input_kernel.prior(problem.inputs)[0][0]
     lengths = starts[:, -2] - typical
     assert lengths.min() == pytest.approx(-np.log(30), abs=0.2)
     assert lengths.max() == pytest.approx(min(np.log(30), np.log(100) - typical), abs=0.2)
