@@ -271,11 +271,11 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
     objective = objective_of(task, fit.model)
     volume = candidate.in_units(fit).log_likelihood - fit.log_likelihood  # of the units of the fit
     if task.is_complete:
-        value, gradient = objective.log_likelihood(theta)
-        return value + volume, gradient
+        evidence = objective.evidence(theta)
+        return evidence.log_likelihood + volume, evidence.gradient
     model = replace(objective.model(theta, carries=False), likelihood=fit.model.likelihood)
     value, _ = expectation_of(task).log_likelihood(model)
-    return value + volume, objective.completed(theta).log_likelihood(theta)[1]
+    return value + volume, objective.completed(theta).evidence(theta).gradient
 
 
 # ----------------------------------------------------------------------------------------------------- on other data

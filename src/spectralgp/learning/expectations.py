@@ -22,7 +22,6 @@ from spectralgp.model.fields import (
     partial_observations,
 )
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
-from spectralgp.model.kernels import Positivity
 from spectralgp.model.likelihoods import (
     Likelihood,
     learn_parameters,
@@ -170,19 +169,6 @@ class MissingValueExpectation(Expectation):
         return f"{count_of(self.n_draws)}, {steps}: {missing}, too many for their covariance to be written out in each"
 
 
-class JointParameters:
-    """Hyperparameters followed by the logarithms of a likelihood's own parameters, with their constraints."""
-
-    def __init__(self, objective: Objective, own_bounds: Array) -> None:
-        self.objective, self.n_shared = objective, len(objective.bounds)
-        self.bounds = np.vstack([objective.bounds, own_bounds])
-        self.units = np.append(objective.units, np.ones(len(own_bounds)))
-
-    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Constraints ``filter >= 0``, as in `Objective`."""
-        return self.objective.positivity(x[: self.n_shared], coarse)
-
-
 class LatentExpectation(Expectation):
     """Latent signals given their observations; each step starts from the sites of the last."""
 
@@ -258,19 +244,18 @@ class LatentExpectation(Expectation):
         curvature = float(np.mean(self.sites.terms[2]))
         seen = objective.precision(after, 1 / max(curvature, 1e-12))
         self.ahead = self.left_nats = None
-        if seen is None or not len(before):
+        if not objective.has_information or not len(before):
             return
         used = self.sites.observations.likelihood
         slope, own = objective.evaluate(before)[1], self._slopes
-        together = JointParameters(objective, log_bounds(used, self.names, self.unit))
         point, slope = np.concatenate([before, log_parameters(used, self.names)]), np.concatenate([slope, own[0]])
-        precision = definite(block_diag(seen, own[1]), together.units)
+        precision = definite(block_diag(seen, own[1]), np.append(objective.units, np.ones(len(own[0]))))
         if self.names:
             self._passed = [*self._passed[-MAX_PASSED:], (point, slope)]
             for (one, there), (other, here) in pairwise(self._passed):
                 if np.any(one != other):
                     precision = updated(precision, other - one, there - here)
-        step = constrained_step(together, point, slope, precision)
+        step = constrained_step(objective, point, slope, precision, log_bounds(used, self.names, self.unit))
         promised = float(slope @ step) - 0.5 * float(step @ precision @ step)
         # directions of which values say next to nothing are not waited for
         self.left_nats = min(promised, (gain + self.gain) / (1 - MAX_MISSING_SHARE))

@@ -221,14 +221,14 @@ class SearchResult:
         """Return the fit, with the larger errors of its point and of the point that it rests on."""
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
-        model, errors = objective.model(self.x), objective.errors(self.x)
+        model, evidence = objective.model(self.x), objective.evidence(self.x)
+        errors, values = evidence.errors, (evidence.log_likelihood, objective.evaluate(self.x)[0])
         if rests_on is not None:
-            errors = max(errors, objective.errors(rests_on), key=attrgetter("truncation"))
+            errors = max(errors, objective.evidence(rests_on).errors, key=attrgetter("truncation"))
         model.rows(objective.task.inputs)  # which refuses a covariance that is not positive semi-definite
         if not errors.is_tolerable:
             outcome = Outcome.TOO_FEW_MOMENTS
             detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
-        values = objective.evidence(self.x).log_likelihood, objective.evaluate(self.x)[0]
         return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp._basics.progress import ReportedFunction, quietly, step_done
+from spectralgp._basics.progress import ReportedCall, quietly, step_done
 from spectralgp._basics.saved import UNSAVED, Count, ge
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
@@ -203,8 +204,8 @@ class Folds:
         warm_starts = [None] * len(fits) if first.prior is None else fits
         # folds share passes over a large graph, and so wait for each other
         workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
-        heard = ReportedFunction(one_fold)
-        for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
+        calls = [ReportedCall(copy_context().run, one_fold, number, warm_starts) for number in range(1, n_folds)]
+        for fold in workers(delayed(call)() for call in calls):
             found.append(fold)
             step_done(f"fold {len(found)} of {n_folds}")
         logs, values, errors = (np.concatenate([one[place] for one in found]) for place in (1, 2, 3))

@@ -199,8 +199,7 @@ class _ExpectationMaximisation:
             return self._moved(objective, last, self.reach * (self.expectation.ahead - last.after))
         if len(history) < 2 or len({step.after.size for step in history}) > 1:
             return last.fit.model
-        precision = objective.precision(last.after)
-        root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
+        root = cholesky(objective.precision(last.after)) if objective.has_information else np.diag(1 / objective.units)
         starts, ends = (np.array([getattr(step, end) for step in history]) for end in ("before", "after"))
         moves = (ends - starts) @ root.T
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
@@ -223,9 +222,10 @@ class _ExpectationMaximisation:
         n_draws, most, objective = self.expectation.n_draws, self.expectation.most_draws, self.objective
         if n_draws is None or 2 * n_draws > most or self.is_coarse:
             return True
-        precision, deviations = objective.precision(x), objective.task.signals.deviations
-        if precision is None or deviations is None:
+        deviations = objective.task.signals.deviations
+        if deviations is None or not objective.has_information:
             return True
+        precision = objective.precision(x)
         gradients = []
         for group in np.array_split(np.arange(n_draws), min(DRAW_GROUPS, n_draws)):
             scaled = deviations[group] * np.sqrt(n_draws / group.size)

@@ -69,7 +69,6 @@ class SeriesFit(SearchReport):
         model, kernel = fit.model, process_kernel(fit.model)
         objective = Objective(task, kernel, model.spectrum)
         precision = objective.precision(objective.point(model))
-        assert precision is not None  # since the kernel is a function on the spectrum
         report = fit.log_likelihood, fit.log_posterior, fit.certificate, fit.outcome, fit.detail, fit.stages
         return cls(kernel, model.noise_variance, process_of(model), *report, precision)
 

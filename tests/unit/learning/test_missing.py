@@ -272,8 +272,8 @@ class Hill:
 
     units, bounds = np.ones(2), np.array([[-1e3, 1e3], [-1e3, 1e3]])
 
-    def __init__(self, precision, slope) -> None:
-        self.known, self.slope, self.noises = precision, slope, []
+    def __init__(self, precision, slope, has_information=True) -> None:
+        self.known, self.slope, self.noises, self.has_information = precision, slope, [], has_information
 
     def precision(self, x, noise):
         self.noises.append(noise)
@@ -313,6 +313,6 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
         assert there == pytest.approx(here + 0.25 * (target - here))
     expectation.settle(hill, before, before + 1.0, 1e-4 - expectation.gain)
     assert expectation.left_nats == pytest.approx(1e-4 / 0.02)  # no more than fifty times the gain
-    expectation.settle(Hill(None, slope), before, before, 5.0)
+    expectation.settle(Hill(np.eye(2), slope, has_information=False), before, before, 5.0)
     assert expectation.ahead is None
     assert expectation.left_nats is None
