@@ -418,8 +418,7 @@ DOORS = {
     "files.nouns: isinstance Response": "load(responses=) has functions or kernels",
     "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
     "model.fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
-    "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
-    "learning.folds: isinstance GraphKernel": "Stacking() has a kernel or a list, as graph_kernel= has",
+    "learning.candidates: isinstance GraphKernel": "learn() says what one is, Stacking() has one or a list",
     "show.plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }
 

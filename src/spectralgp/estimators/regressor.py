@@ -28,9 +28,8 @@ from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.observing import takes_auxiliary_data
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
+from spectralgp.learning.candidates import Choices
 from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.learning.many import has_many_signals
-from spectralgp.learning.search import Choices
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -290,7 +289,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         training = reading.read_training(self, solver, X, Y)
         with training.resources():
             choices = self._choices(training, given, solver)
-            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
+            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.optimize import nnls
 
-from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
+from spectralgp._basics.checks import Array, Mask, as_integer, as_option, as_positive
 from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
@@ -279,6 +279,20 @@ class Sqp(Solver):
             return None
         is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
         return fit if is_model else None
+
+
+def as_solver(solver: Solver | str | None) -> Solver:
+    """Solver of a name, `Sqp` unless given; solvers themselves are returned."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "lagrangian":
+        raise ValueError(
+            "solver must be 'sqp' or a Solver; got 'lagrangian'. The paper's Algorithm 1 is in the folder "
+            "reproduction of the repository: pass solver=Lagrangian(), after `from reproduction import Lagrangian`."
+        )
+    if solver is not None:
+        as_option(solver, "solver", ("sqp",))
+    return Sqp()
 
 
 def _distinct(objective: Objective, coarse: list[SearchResult], height: float, distance: float) -> list[Array]:

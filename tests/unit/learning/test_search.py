@@ -10,8 +10,8 @@ import pytest
 from cases import GRAPHS
 from spectralgp.graphs import Graph
 from spectralgp.learning import FoldScores, Sqp, Stacking, Task
-from spectralgp.learning.candidates import Setting, Variant
-from spectralgp.learning.search import Choices, Comparison, search, without_negligible
+from spectralgp.learning.candidates import Choices, Setting, Variant
+from spectralgp.learning.search import Comparison, search, without_negligible
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps
 from spectralgp.model.fields import Logarithms
