@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
@@ -69,29 +68,6 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
     if which == "residual":
         return model.residual_response(points)
     return carried + (np.zeros(len(points)) if model.carry is None else model.carry.response(points))
-
-
-def fit_warnings(learnt: FittedModels) -> list[Warning]:
-    """Warnings of noise at its lower bound and of fits that did not converge."""
-    found: list[Warning] = []
-    # without a prior the bound is a choice of the user's, and met as often as not
-    has_prior = learnt.candidates[0].task.prior is not None
-    if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
-        found.append(
-            UserWarning(
-                "the noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
-                "Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
-            )
-        )
-    failed = [fit for fit in learnt.fits if not fit.converged]
-    if failed:
-        found.append(
-            ConvergenceWarning(
-                f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
-                "certificate says how far it is from a maximum."
-            )
-        )
-    return found
 
 
 def mixture_summary(learnt: FittedModels) -> str:
