@@ -25,7 +25,7 @@ from spectralgp.model.fields import (
     PredictiveDistribution,
     observed_with,
 )
-from spectralgp.model.kernels import GraphKernel, residual_of
+from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.signals import Units, no_signals, read_in
 from spectralgp.model.spectra import Spectrum
 
@@ -96,7 +96,7 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
     model, signals = fit.model, candidate.task.signals
     has = {
         "signal": True,
-        "residual": residual_of(model.graph_kernel) is not None,
+        "residual": model.graph_kernel.residual is not None,
         "carry": model.carry is not None or bool(candidate.carried),
     }
     # draws say nothing of a model without a weight

@@ -41,7 +41,7 @@ from spectralgp.model.fields import (
     observed_with,
     standard_deviation,
 )
-from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, residual_of, signal_of
+from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, signal_of
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
 from spectralgp.model.spectra import SpectrumSettings
@@ -336,7 +336,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
         self.graph_kernel_ = tuple(signal_of(model.graph_kernel) for model in models)
-        self.residual_ = tuple(residual_of(model.graph_kernel) for model in models)
+        self.residual_ = tuple(model.graph_kernel.residual for model in models)
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Any = learnt.posterior

@@ -17,7 +17,7 @@ from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.model.kernels import GraphKernel, mean_power, residual_of
+from spectralgp.model.kernels import GraphKernel, mean_power
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 # The continuation
@@ -145,7 +145,7 @@ class Sqp(Solver):
                     starts += grid_search(objective)[:1]
             # with a prior and a residual, or of a series, forms on the way need no more than to lead to the next;
             # without a prior they decide which maximum it is
-            is_passed = form not in kernels and (task.is_series or residual_of(form) is not None)
+            is_passed = form not in kernels and (task.is_series or form.residual is not None)
             solver = self.coarse() if is_passed else self
             if task.prior is None:
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)

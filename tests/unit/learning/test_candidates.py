@@ -25,7 +25,7 @@ from spectralgp.learning.candidates import (
 )
 from spectralgp.learning.folds import _points
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, residual_of
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
 from tolerances import FORMULA
@@ -294,14 +294,14 @@ def candidate_of(setting, kernel):
 
 @pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
 def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
-    residual = residual_of(candidate_of(setting_of(), kernel).kernel)
+    residual = candidate_of(setting_of(), kernel).kernel.residual
     assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
     assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
-    assert residual_of(candidate_of(setting_of(residual=None), kernel).kernel) is None
+    assert candidate_of(setting_of(residual=None), kernel).kernel.residual is None
     own = setting_of(residual=Diffusion(strength=0.3))
-    assert residual_of(candidate_of(own, Diffusion()).kernel).strength == 0.3
+    assert candidate_of(own, Diffusion()).kernel.residual.strength == 0.3
     # what neighbours share is noise without edges
-    assert residual_of(candidate_of(setting_of(Graph(np.zeros((7, 7)))), kernel).kernel) is None
+    assert candidate_of(setting_of(Graph(np.zeros((7, 7)))), kernel).kernel.residual is None
 
 
 def test_names_say_what_a_candidate_is_made_of():
