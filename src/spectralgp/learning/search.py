@@ -15,7 +15,7 @@ from spectralgp.learning.candidates import Candidate, Choices, Setting, Variant,
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import Folds, FoldScores
 from spectralgp.learning.hidden import HiddenEntries
-from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps, weights_by_error
+from spectralgp.learning.weights import stacking_weights, weights_by_crps, weights_by_error
 from spectralgp.model.kernels import GraphKernel, Identity, Polynomial
 
 DEGREE, HIGHER_DEGREE = 2, 4
@@ -123,15 +123,15 @@ class Comparison:
 
     def _weights_between(self, groups: Sequence[Indices]) -> Array:
         """Weights by density within each group and by CRPS between the groups."""
-        most, held_out = self.validation.most_members, self.held_out
-        weights, observed, quantiles = np.empty(len(self.candidates)), list[Array](), list[Quantiles]()
+        most, held_out, weights = self.validation.most_members, self.held_out, np.zeros(len(self.candidates))
         for group in groups:
-            part = self._weights(group, held_out.subset(group), most)
-            found = [self.validation.values(self.candidates[one]) for one in group[part > 0]]
-            weights[group] = part
-            observed.append(found[0][0])
-            quantiles.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
-        for share, group in zip(weights_by_crps(observed[0], quantiles), groups, strict=True):
+            weights[group] = self._weights(group, held_out.subset(group), most)
+        members = np.flatnonzero(weights)
+        (observed, *_), points = zip(*(self.validation.values(self.candidates[one]) for one in members), strict=True)
+        n_points = points[0].shape[1]  # all as likely
+        own = [np.where(np.isin(members, group), weights[members], 0.0) for group in groups]
+        shares = np.repeat(np.array(own) / n_points, n_points, axis=1)
+        for share, group in zip(weights_by_crps(observed, np.hstack(points), shares), groups, strict=True):
             weights[group] *= share
         return without_negligible(weights, most)
 
