@@ -94,7 +94,7 @@ def test_the_truncation_error_is_a_bound(case, n_moments):
     stated = ours.evidence(x).errors
     assert error <= stated.truncation + EXACT * abs(true.evidence(x).log_likelihood)
     assert stated.probes == stated.rounding == 0.0
-    assert true.errors(x) == LikelihoodErrors()
+    assert true.evidence(x).errors == LikelihoodErrors()
 
 
 @every_case

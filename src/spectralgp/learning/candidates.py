@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from spectralgp._basics.checks import Array, Indices, as_integer
+from spectralgp._basics.checks import Indices, as_integer
 from spectralgp._basics.progress import Progress, quietly, reporting_to
 from spectralgp._basics.saved import UNSAVED, Count, axes, ge
 from spectralgp.learning.fit import Fit, Solver
@@ -96,21 +96,19 @@ class Candidate:
         return 0.0 if self.transformation is None else self.transformation.carried
 
     @cached_property
-    def _log_slopes(self) -> Array:
-        """Log slopes of the transformation at the signals; zero without one."""
-        if self.transformation is None:
-            return np.zeros(1)
-        return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
-
-    @property
     def spread(self) -> float:
         """Unit of the task's signals in the user's; at a typical value if they are transformed."""
-        return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
+        signals, spread = self.task.signals, self.task.signals.units.spread
+        if self.transformation is None:
+            return spread
+        return spread * float(np.exp(-np.mean(self.transformation.log_slopes_of(signals, self.task.inputs))))
 
     def in_units(self, fit: Fit) -> Fit:
         """Fit to the task in the user's units, for a node of relative scale one."""
-        shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
-        return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
+        signals, volume = self.task.signals, self.task.signals.log_volume
+        if self.transformation is not None:
+            volume -= float(np.sum(self.transformation.log_slopes_of(signals, self.task.inputs)))
+        return replace(fit.shifted(-volume), model=fit.model.scaled_by(self.spread))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +125,6 @@ class Setting:
     learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
     title: str = ""  # first words of the names of its models
     _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
-
-    @property
-    def has_edges(self) -> bool:
-        """Whether the graph has any edge."""
-        return self.task.graph.n_edges > 0
 
     @property
     def has_folds(self) -> bool:
@@ -172,7 +165,8 @@ class Variant:
             constraint: Literal["interval", "eigenvalues"]
             constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
             residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
-            residual = residual if setting.has_edges else None  # all frequencies are equal: a residual is noise
+            if setting.task.graph.n_edges == 0:  # all frequencies are equal: a residual is noise
+                residual = None
         kernel = kernel if residual is None else with_residual(kernel, residual)
         task = setting.task_with(self.scale, self.carries)
         words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
@@ -258,7 +252,7 @@ class Choices:
     @property
     def is_choice(self) -> bool:
         """Whether held-out scores choose: signals vary and there is more than one variant."""
-        has_variants = self.setting.has_edges or len(self.setting.signals) > 1 or bool(self.further)
+        has_variants = self.setting.task.graph.n_edges > 0 or len(self.setting.signals) > 1 or bool(self.further)
         return self.is_open and self.setting.has_folds and has_variants
 
     @property
@@ -284,17 +278,16 @@ class Choices:
 
     def release(self) -> None:
         """Free the states of recurrences on a large graph."""
-        if self.setting.task.spectrum.needs_passes:
-            for one in (self.setting, *self.further):
-                for signals in one.signals.values():
-                    signals.release()
-            release_passes(self.setting.task.graph)
+        for one in (self.setting, *self.further):
+            for signals in one.signals.values():
+                signals.release()
+        release_passes(self.setting.task.graph)
 
     def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
         """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""
         setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
         if self.is_open:  # one kernel with few parameters; one signal cannot tell scales of nodes
-            return [Variant(setting, Diffusion() if setting.has_edges else Identity(), last)], None
+            return [Variant(setting, Diffusion() if setting.task.graph.n_edges else Identity(), last)], None
         if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "

@@ -127,7 +127,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                 posteriors = [one for _, one in posterior.parts]
                 fits = [with_full_evidence(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
-        choices.release()
+        if choices.setting.task.spectrum.needs_passes:
+            choices.release()
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 

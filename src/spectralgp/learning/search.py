@@ -172,17 +172,18 @@ def search(comparison: Comparison, choices: Choices) -> None:
     A large graph has one Laplacian, both degrees at once, and no model without it.
     """
     setting, (scale, *others) = choices.setting, choices.setting.signals
+    has_edges = setting.task.graph.n_edges > 0
     kernels, is_small = first_kernels(setting), not setting.task.spectrum.needs_passes
     highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
     best = comparison.best
     steps: list[dict[str, Any]] = []
-    if setting.has_edges and is_small:
+    if has_edges and is_small:
         steps.append({"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
     steps += [{"scale": other} for other in others]
     for step, score in zip(steps, comparison.score([replace(best, **step) for step in steps]), strict=True):
         if score > highest:
             best = replace(best, **step)
-    if setting.has_edges:
+    if has_edges:
         independent = [replace(best, kernel=Identity())] if is_small else []
         comparison.score(independent + ([] if setting.columns is None else [replace(best, carries=True)]))
     best = comparison.best
@@ -198,7 +199,7 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
 def first_kernels(setting: Setting) -> list[GraphKernel]:
     """Kernels of the first stage."""
-    if not setting.has_edges:
+    if setting.task.graph.n_edges == 0:
         return [Identity()]
     if setting.task.spectrum.needs_passes:
         return [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]

@@ -405,9 +405,11 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
     Only these steps cost eigendecompositions. Their curvature is that of the profile likelihood, and the gradient that
     of the objective. The start is returned unless there are many signals.
     """
+    if not _has_many(objective.task):
+        return x
     own = objective.is_of_inputs
     low, high = objective.bounds[own].T
-    if not _has_many(objective.task) or not own.any() or own.all():
+    if not own.any() or own.all():
         return x
 
     def best_at(point: Array) -> tuple[Array, float]:
