@@ -12,9 +12,8 @@ from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
-from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import expectation_of, objective_of
 from spectralgp.learning.objective import told_apart
 from spectralgp.model.fields import (
     GraphGP,

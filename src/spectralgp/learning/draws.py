@@ -13,9 +13,8 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, axes, ge
-from spectralgp.learning.expectations import LatentExpectation, expectation_of
 from spectralgp.learning.fit import Fit, active_constraints, certify
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import LatentExpectation, expectation_of, objective_of
 from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
 from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
@@ -129,9 +128,9 @@ class HyperparameterPosterior:
         """The model at a point, with the residual and the noise told apart."""
         return told_apart(self.task, self._prior(x))
 
-    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+    def positivity(self, x: Array) -> tuple[Positivity, ...]:
         """Constraints ``filter >= 0``, as in `Objective`."""
-        return self.objective.positivity(x, coarse)
+        return self.objective.positivity(x)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior and its gradient; of signals that are not known, values are not to be compared."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -15,10 +15,13 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp._basics.saved import Count, Number
-from spectralgp.learning.objective import Objective, SmoothObjective, Task
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.spectra import LikelihoodErrors
+
+if TYPE_CHECKING:
+    from spectralgp.learning.draws import HyperparameterPosterior
 
 MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
 MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
@@ -232,7 +235,9 @@ class SearchResult:
         return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 
-def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
+def active_constraints(
+    objective: Objective | HyperparameterPosterior, x: Array
+) -> tuple[Array, Array, tuple[str, ...], float]:
     """Active bounds and constraints on filters at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
@@ -253,7 +258,7 @@ def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Arr
     return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
 
 
-def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certificate:
+def certify(objective: Objective | HyperparameterPosterior, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
     rows, slacks, names, feasibility = active_constraints(objective, x)
@@ -266,7 +271,7 @@ def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certific
     return Certificate(stationarity, feasibility, complementarity, lift, names, tuple(multipliers.tolist()))
 
 
-def lift_above_zero(objective: SmoothObjective, x: Array) -> tuple[Array, float]:
+def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
     """Raise filters that are negative by rounding; return the new point, and the lift as in a certificate."""
     lifted, most = x, 0.0
     for filtered in objective.positivity(x):

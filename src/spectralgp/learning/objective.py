@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -198,24 +198,6 @@ class Task:
 
 
 Completion = Callable[[GraphGP], Task]  # imputes missing values under a model
-
-
-class SmoothObjective(Protocol):
-    """Function to maximise between bounds, where filters must not be negative, with its gradient."""
-
-    @property
-    def bounds(self) -> Array:
-        """Bounds of ``x``, shape (n_parameters, 2)."""
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the entries of ``x``, for messages."""
-
-    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Constraints ``filter >= 0`` near ``x``, as linear functions of it; or a few of them (`coarse`)."""
-
-    def evaluate(self, x: Array) -> tuple[float, Array]:
-        """Value at ``x`` and its gradient."""
 
 
 @dataclass(frozen=True, eq=False)
