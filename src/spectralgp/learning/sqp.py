@@ -156,7 +156,7 @@ class Sqp(Solver):
                 # neither the last steps nor restarts feed the continuation, so that kernels do not affect each other
                 is_exact = solver.tolerance_nats == self.tolerance_nats
                 exact = found if is_exact else self._refined(found.objective, [found.x])
-                fit = self._restarted(self._judged(exact, (*stages, exact.stage)), exact.objective)
+                fit = self._restarted(self._judged(exact, stages), exact.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             stages.append(stage)
             step_done(form.label)
@@ -178,7 +178,7 @@ class Sqp(Solver):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
             found = self._refined(objective, [objective.point(other.model)])
-            fit = self._judged(found, (found.stage,))
+            fit = self._judged(found)
             if not fit.converged:
                 return None
             fits.append(self._restarted(fit, found.objective))
@@ -243,14 +243,14 @@ class Sqp(Solver):
             objective = Objective(coarse.task, coarse.graph_kernel, finer, before=coarse)
             objective.n_evaluations = coarse.n_evaluations
 
-    def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
-        """Fit at the end of a search, with its outcome by tolerance or certificate."""
+    def _judged(self, found: SearchResult, before: Sequence[Stage] = ()) -> Fit:
+        """Fit at the end of a search after other stages, with its outcome by tolerance or certificate."""
         certificate = certify(found.objective, found.x, found.lift)
         met_tolerance = self.tolerance_nats is not None and found.outcome is Outcome.CONVERGED
         outcome, detail = certified_outcome(
             certificate, found.objective.size, found.outcome, found.detail, met_tolerance
         )
-        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
+        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit((*before, found.stage))
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
         """Return a fit, or a higher one from a random start, with the values that random starts reached."""
@@ -274,7 +274,7 @@ class Sqp(Solver):
         """Fit from one start; None if that leads to no model."""
         try:
             found = self._refined(objective, [start])
-            fit = self._judged(found, (found.stage,))
+            fit = self._judged(found)
         except (ArithmeticError, RuntimeError, ValueError):  # the search before went through: it is this start's fault
             return None
         is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
