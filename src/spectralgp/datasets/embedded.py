@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._basics.arrays import frozen
 from spectralgp.datasets.dataset import Dataset
 from spectralgp.graphs import Graph
 

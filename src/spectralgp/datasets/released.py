@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.arrays import frozen
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
