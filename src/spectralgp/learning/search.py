@@ -165,7 +165,7 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
     1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
     2. The best of these with a higher degree, and with another scale of the nodes.
-    3. The best of these without a graph, and with a lagged term.
+    3. Both, if each alone is better; the best of these without a graph, and with a lagged term.
     4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
     5. Members with tuned means, if signals differ in scale.
 
@@ -183,9 +183,12 @@ def search(comparison: Comparison, choices: Choices) -> None:
     for step, score in zip(steps, comparison.score([replace(best, **step) for step in steps]), strict=True):
         if score > highest:
             best = replace(best, **step)
-    if has_edges:
-        independent = [replace(best, kernel=Identity())] if is_small else []
-        comparison.score(independent + ([] if setting.columns is None else [replace(best, carries=True)]))
+    further = [] if best in comparison.variants else [best]
+    if has_edges and is_small:
+        further.append(replace(best, kernel=Identity()))
+    if has_edges and setting.columns is not None:
+        further.append(replace(best, carries=True))
+    comparison.score(further)
     best = comparison.best
     if choices.order is not None:
         unrelated, related = choices.further

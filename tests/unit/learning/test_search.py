@@ -92,10 +92,12 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph():
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     setting = setting_of(columns=BY_NODE)
-    *_, (independent, lagged) = stages_of(setting, [0, 1], scores)
+    *_, (*both, independent, lagged) = stages_of(setting, [0, 1], scores)
     assert independent == f"Identity, {scale}"
     start = f"Polynomial({degree}) normalized, node"  # the first of these parameters
-    assert lagged == f"Polynomial({degree}) normalized, {scale}, carry < {start}"
+    own = f"Polynomial({degree}) normalized, {scale}"
+    assert lagged == f"{own}, carry < {start}"
+    assert both == ([f"{own} < {start}"] if (degree, scale) == (4, "global") else [])  # which no stage tried before
 
 
 def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
