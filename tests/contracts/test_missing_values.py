@@ -22,8 +22,7 @@ from spectralgp import (
     condition_shrunk,
     graph_gp,
 )
-from spectralgp.learning.expectations import MissingValueExpectation
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import MissingValueExpectation, objective_of
 from spectralgp.model.fields import (
     PartialObservations,
     leave_one_out,

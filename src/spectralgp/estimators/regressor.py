@@ -14,6 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -29,9 +30,8 @@ from spectralgp.estimators.observing import takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
+from spectralgp.learning.candidates import Choices
 from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.learning.many import has_many_signals
-from spectralgp.learning.search import Choices
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -291,7 +291,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         training = reading.read_training(self, solver, X, Y)
         with training.resources():
             choices = self._choices(training, given, solver)
-            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
+            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
@@ -313,7 +313,21 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @property
     def _warnings(self) -> list[Warning]:
-        return answers.fit_warnings(self.learnt_)
+        """Warnings of noise at its lower bound and of fits that did not converge."""
+        found, learnt = list[Warning](), self.learnt_
+        # without a prior the bound is a choice of the user's, and met as often as not
+        has_prior = learnt.candidates[0].task.prior is not None
+        if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
+            text = (
+                "the noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
+            )
+            text += "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
+            found.append(UserWarning(text))
+        failed = [fit for fit in learnt.fits if not fit.converged]
+        if failed:
+            text = f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. "
+            found.append(ConvergenceWarning(f"{text}Its certificate says how far it is from a maximum."))
+        return found
 
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
         """Set the learnt models and their attributes, in the units of `Y` and the order of its columns."""

@@ -171,11 +171,12 @@ def test_candidates_stand_beside_each_other():
     whole, first, second = (
         folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
     )
-    both = first.joined_with(second)
+    both = FoldScores.joined([first, second])
     np.testing.assert_array_equal(both.log_densities, whole.log_densities)
     np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
     assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
-    assert FoldScores(first.log_densities, None, 7, first.fits).joined_with(second).value_log_densities is None
+    bare = FoldScores(first.log_densities, None, 7, first.fits)
+    assert FoldScores.joined([bare, second]).value_log_densities is None
 
 
 def numbers(*shape):
@@ -211,7 +212,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     one, other = FoldScores(numbers(5, 2), None, 8, ("a", "b")), FoldScores(numbers(5, 1), None, 8, ("c",))
     first = FoldScores(one.log_densities, numbers(5, 3, 2), 8, one.fits, None, numbers(5, 3, 2), one)
     second = FoldScores(other.log_densities, numbers(5, 3, 1), 8, other.fits, None, numbers(5, 3, 1), other)
-    both = first.joined_with(second)
+    both = FoldScores.joined([first, second])
     logs = np.hstack([one.log_densities, other.log_densities])
     np.testing.assert_array_equal(both.log_densities, logs)
     np.testing.assert_array_equal(both.of_signals.log_densities, logs)
@@ -219,7 +220,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     for name in ("value_log_densities", "errors"):
         joined = np.concatenate([getattr(first, name), getattr(second, name)], axis=-1)
         np.testing.assert_array_equal(getattr(both, name), joined)
-    for found in (first.joined_with(other), one.joined_with(second)):
+    for found in (FoldScores.joined([first, other]), FoldScores.joined([one, second])):
         assert found.of_signals is found.value_log_densities is found.errors is None
         np.testing.assert_array_equal(found.log_densities, logs)
 

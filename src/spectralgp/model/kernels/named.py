@@ -6,12 +6,13 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
@@ -71,7 +72,9 @@ class PositiveParameters(GraphKernel):
                     f"and bounds {bounds}. Widen {name}_bounds or pass 'fixed'."
                 )
 
-    @property
+    __getstate__ = without_caches
+
+    @cached_property
     def free_names(self) -> tuple[str, ...]:
         """Names of the parameters that are not fixed."""
         names = _positive_parameters(type(self))
@@ -103,9 +106,8 @@ class PositiveParameters(GraphKernel):
 
 def _replace(kernel: Any, values: dict[str, Any]) -> Any:
     """Copy of a kernel with other parameter values, which may exceed the bounds: they bind learning alone."""
-    other = object.__new__(type(kernel))
-    for field in dataclasses.fields(kernel):
-        object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
+    other = object.__new__(type(kernel))  # without the checks
+    other.__dict__.update({**vars(kernel), **values})
     return other
 
 
