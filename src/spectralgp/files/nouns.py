@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 from msgspec import convert
@@ -41,10 +41,7 @@ from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.mean import SeriesMean
-from spectralgp.series.model import GRAPH as ON_GRAPH
-from spectralgp.series.model import NODES as NODES_ALONE
-from spectralgp.series.model import SEPARABLE
-from spectralgp.series.stack import MemberScores
+from spectralgp.series.times import Clock
 
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 
@@ -101,6 +98,8 @@ record(Response, tagged=True, **PARTS | {"name": str, "sampled": several(Number)
 SHARED |= {Signals: "signals", Task: "tasks", GraphGP: "models", ModalProcess: "processes"}
 SIGNALS = derived(CompleteState, tagged=True) | derived(IncompleteState, tagged=True)
 KINDS[SpectrumSettings] = derived(Chebyshev) | None  # null where spectra are exact, which leaves nothing to set
+for clock in get_args(Clock):
+    derived(clock, tagged=True)
 # which one a model has: what was found of it is stored once
 record(Spectrum, laplacian=LaplacianKind, scaled=bool, n_moments=hints_of(Chebyshev)["n_moments"] | None)
 KINDS[Spectrum] = derived(Spectrum)
@@ -131,13 +130,6 @@ record(
     name=str,
     transformation=Transformation | None,
     learnt_from=Annotated[Indices, axes("_learnt_from")] | None,
-)
-record(
-    MemberScores,
-    names=several(Literal[ON_GRAPH, SEPARABLE, NODES_ALONE], least=1),
-    weights=Annotated[Array, axes("n_tried")],
-    horizons=Annotated[Indices, axes("n_tried_horizons")],
-    errors=Annotated[Array, axes("n_tried_horizons", "n_tried", allows_nan=True)],
 )
 
 # ------------------------------------------------------------------------------------------ what makes and checks them

@@ -32,12 +32,14 @@ from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_word
 from spectralgp.series.mean import SeriesMean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.series.process import ROUGHLY_OPEN, rows_seen
 from spectralgp.series.stack import (
+    GRAPH,
     HORIZONS,
     LAGS,
+    NODES,
+    SEPARABLE,
     BlockValidation,
     Ensemble,
     EnsembleMember,
-    MemberScores,
     block_ends,
     completed,
     forecasts_from,
@@ -60,7 +62,6 @@ LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of wh
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
 FAR = 20.0  # forecast deviations, beyond which a value is suspicious
 SETTLED = 1e-12  # relative change of variances from row to row, below which correlations are cached
-GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class SeriesModel:
     recent: Annotated[Array, axes("_lags", "n_nodes")]
     last: float  # the step of the last row
     n_steps: Count
-    trials: MemberScores | None
+    trials: BlockValidation | None  # without scores by horizon
     components: Annotated[tuple[Component, ...], ge(1)]
     notes: tuple[str, ...]  # treatment of the rows, in words
 
@@ -336,13 +337,11 @@ def learn_series(
         compared = members if first else compared  # searches on many rows start from fits to some
         decided = validated(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
-        keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
-        on_graph = [place for place, name in enumerate(members) if name != NODES]
-        if on_graph and not set(on_graph) & set(keep):  # the better one, for imputation and pictures
-            errors = np.prod(decided.trials.errors, axis=0)
-            keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
-        names = [list(members)[place] for place in keep]
-        decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
+        kept = {decided.spread, *np.array(names)[decided.weights > 0].tolist()}
+        if kept == {NODES} and graph.n_edges:  # the better one on the graph too, for imputation and pictures
+            errors = dict(zip(names, np.prod(decided.errors, axis=0).tolist(), strict=True))
+            kept.add(min((SEPARABLE, GRAPH), key=lambda name: errors[name]))
+        names = [name for name in names if name in kept]
         laplacians = tuple(one.fit.kernel.laplacian for one in members.values() if one.fit is not None)[:1]
     else:
         names = names[:1]
@@ -351,7 +350,7 @@ def learn_series(
     stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
-    trials = None if decided is None else decided.trials
+    trials = None if decided is None else replace(decided, by_horizon=())  # whose size grows with the rows
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
 
 
@@ -366,13 +365,11 @@ def _block_scores(
 ) -> Backtest | None:
     """Backtest of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
-    for horizon, one in zip(held.trials.horizons.tolist(), (own.scored for own in held.by_horizon), strict=True):
-        if one is not None:
+    for horizon, one in zip(held.horizons.tolist(), held.by_horizon, strict=True):
+        if (own := one.scored) is not None:
+            observed, forecast = (level[own.targets] + scales * part for part in (own.observed, own.mean))
             horizons.append(horizon)
-            at = level[one.targets]
-            found.append(
-                ScoredForecasts(one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std)
-            )
+            found.append(ScoredForecasts(own.targets, observed, forecast, scales * own.std))
     if not found:
         return None
     how, season = "by models of the first three fifths", season_rows(mean, cut)
