@@ -347,11 +347,11 @@ class GraphGPForecaster(GraphEstimator):
         if observed is None:
             ahead = self.model_.ahead(steps, exogenous)
             mean, variance = ahead.mean, ahead.variance
-            covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
+            covariances = np.array([ahead.covariance(place) for place in range(len(steps))] if return_cov else [])
         else:
             rows = SeriesRows(steps, self._observed(observed, steps), exogenous)
             mean, covariances = given_in_turn(self.model_, rows)
-            variance = np.array([np.diag(one) for one in covariances])
+            variance = np.diagonal(covariances, axis1=1, axis2=2)
 
         def answered(values: Array) -> Any:
             own = form.to_user(values)
@@ -360,8 +360,7 @@ class GraphGPForecaster(GraphEstimator):
         if return_std:
             return answered(mean), answered(np.sqrt(variance))
         if return_cov:
-            stacked = np.array(covariances)
-            return answered(mean), form.to_user(form.to_user(stacked, axis=1), axis=2)
+            return answered(mean), form.to_user(form.to_user(covariances, axis=1), axis=2)
         return answered(mean)
 
     def _observed(self, observed: Any, steps: Array) -> Array:

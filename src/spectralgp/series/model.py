@@ -78,6 +78,10 @@ class SeriesRows:
             self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen]
         )
 
+    def each(self) -> Iterator[SeriesRows]:
+        """Yield each row alone."""
+        return (self.part(slice(place, place + 1)) for place in range(len(self.steps)))
+
 
 def joined(parts: Sequence[SeriesRows]) -> SeriesRows:
     """Concatenate rows."""
@@ -421,24 +425,17 @@ def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) ->
 
 def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]:
     """One-step errors of rows in standard deviations, root mean squares of decorrelated errors, and log densities."""
-    n_steps = len(rows.steps)
-    scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
-    gap, settled, correlation = np.nan, np.empty(0), np.empty(0)
-    for place in range(n_steps):
-        here = slice(place, place + 1)
-        own = rows.part(here)
-        forecast = model.ahead(own.steps, own.exogenous)
+    found, known_gap, settled, correlation = [], np.nan, np.empty(0), np.empty(0)
+    for row in rows.each():
+        forecast = model.ahead(row.steps, row.exogenous)
         _, variances, opened = forecast.parts[model.stack.spread].modes  # by which, and the gap, nodes are correlated
-        if gap != forecast.horizons[0] or opened.size or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
-            gap, settled, correlation = (
-                np.nan if opened.size else forecast.horizons[0],
-                variances,
-                forecast.correlation(0),
-            )
-        std, error = np.sqrt(forecast.variance), own.values - forecast.mean
-        scaled[here] = error / std
-        distances[here], densities[here] = scored_rows(correlation, error, std)
-        model = model.updated(own)
+        gap = np.nan if opened.size else forecast.horizons[0]
+        if gap != known_gap or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
+            known_gap, settled, correlation = gap, variances, forecast.correlation(0)
+        std, error = np.sqrt(forecast.variance), row.values - forecast.mean
+        found.append((error / std, *scored_rows(correlation, error, std)))
+        model = model.updated(row)
+    scaled, distances, densities = (np.concatenate(part) for part in zip(*found, strict=True))
     return scaled, distances, densities
 
 
@@ -461,19 +458,18 @@ def update_warnings(
         )
 
 
-def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, list[Array]]:
+def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array]:
     """Means and covariances of rows, each given its observed values and the rows before it."""
-    mean, covariances = np.empty(rows.values.shape), []
-    for place in range(len(rows.steps)):
-        own = rows.part(slice(place, place + 1))
-        ahead = model.ahead(own.steps, own.exogenous)
-        centre, covariance = ahead.mean[0], ahead.covariance(0)
-        if np.isfinite(own.values).any():
-            centre, covariance = conditioned_row(centre, covariance, own.values[0])
-            model = model.updated(own)
-        mean[place] = centre
-        covariances.append(covariance)
-    return mean, covariances
+    found = []
+    for row in rows.each():
+        ahead = model.ahead(row.steps, row.exogenous)
+        mean, covariance = ahead.mean[0], ahead.covariance(0)
+        if np.isfinite(row.values).any():
+            mean, covariance = conditioned_row(mean, covariance, row.values[0])
+            model = model.updated(row)
+        found.append((mean, covariance))
+    means, covariances = (np.array(part) for part in zip(*found, strict=True))
+    return means, covariances
 
 
 def innovations(model: SeriesModel, rows: SeriesRows) -> Array:

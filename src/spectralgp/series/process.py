@@ -133,13 +133,7 @@ class FilteredProcess:
     unknown: Annotated[Array, axes("_unknown", "_states", "n_nodes")]
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
-        """Update by more rows, exactly.
-
-        Parameters
-        ----------
-        times, rows, smallest_open
-            As in `ModalProcess.filtered`, later than the rows seen.
-        """
+        """Update by more rows, exactly; the arguments are those of `ModalProcess.filtered`."""
         process = self.process
         times, rows = process.read(times, rows)
         seen, are_partial = rows_seen(rows)
