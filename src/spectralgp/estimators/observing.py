@@ -103,16 +103,6 @@ class Coefficients:
         return "\n".join(lines) or "no fixed effects"
 
 
-@dataclass(frozen=True, eq=False)
-class ObservationSettings:
-    """Observation model of the training values, in the graph's order of the nodes, of the kept rows."""
-
-    observed_by: ObservationModel
-    noise_variance: float | None  # white part of the latent signals, unless it is learnt
-    typical_variance: float  # of the latent signals
-    names: tuple[str, ...]  # of the fixed effects
-
-
 def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str, ...], Array]:
     """Names and columns of covariates, in the graph's order, shape (n_covariates, n_signals, n_nodes)."""
     covariates = {} if covariates is None else covariates
@@ -139,22 +129,17 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
     return tuple(str(name) for name in covariates), np.reshape(found, (len(found), alignment.n_rows, alignment.n_nodes))
 
 
-def read_observations(
-    estimator: Any, training: TrainingData, given: AuxiliaryData
-) -> ObservationSettings | float | None:
-    """Return how training values are observed, checked; errors name the entry.
-
-    None if they are the signals with learnt noise; a number if they are the signals with noise of that variance.
-    """
+def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryData) -> TrainingData:
+    """Add to training data how their values are observed, checked; errors name the entry."""
     stated, covariates = auxiliary_values(given), given.get("covariates")
     if not stated and covariates is None and estimator.likelihood == "gaussian":
-        return None
+        return training
     form, n_nodes = training.form, training.values.shape[1]
     alignment = Alignment(form, form.kept.size, n_nodes, training.index)
     if estimator.likelihood == "gaussian" and covariates is None and set(stated) == {"noise_variance"}:
         noises = alignment.entries(stated["noise_variance"], "noise_variance")
         if np.all(noises == noises[0, 0]):
-            return as_positive(float(noises[0, 0]), "noise_variance")
+            return replace(training, known_noise=as_positive(float(noises[0, 0]), "noise_variance"))
     likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = _argument_of_values(likelihood, stated)
     beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
@@ -180,7 +165,7 @@ def read_observations(
     typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
-    return ObservationSettings(observed_by, noise, typical, names)
+    return replace(training, known_noise=noise, observed_by=observed_by, typical_variance=typical, effects=names)
 
 
 def _argument_of_values(likelihood: Likelihood, stated: dict[str, Any]) -> str | None:

@@ -41,7 +41,7 @@ from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.search import Choices
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
-from spectralgp.model.fields import Changes, Logarithms, Transformation
+from spectralgp.model.fields import Changes, Logarithms, ObservationModel, Transformation
 from spectralgp.model.fields.observations import MOST_DENSE
 from spectralgp.model.kernels import (
     GraphKernel,
@@ -266,8 +266,12 @@ class TrainingData:
     has_inputs: bool
     order: TimeOrder | None = None  # of the rows, if inputs are the signals before
     transformation: Transformation | None = None  # of the user's inputs and values, if any
-    known_noise: float | None = None  # variance of the noise, if it is given with the data
     index: Any = None  # labels of all rows of Y, or else of X
+    known_noise: float | None = None  # variance of the noise, or of the white part of latent signals, by the data
+    # with a likelihood, covariates or noise that is known per entry
+    observed_by: ObservationModel | None = None
+    typical_variance: float | None = None  # of the latent signals
+    effects: tuple[str, ...] = ()  # names of the fixed effects
 
     @contextmanager
     def resources(self) -> Iterator[None]:
@@ -410,6 +414,8 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
 
 def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
     """Return the kernels to learn or, if they are left open, the models to choose from."""
+    if training.observed_by is not None:
+        return _latent_choices(estimator, training)
     setting, stacking = setting_of(estimator, training, solver), training.stacking
     further: tuple[Setting, ...]
     is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
@@ -422,7 +428,7 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
     return Choices(setting, training.graph_kernels, stacking, is_open, training.order, further)
 
 
-def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Choices:
+def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     """One kernel of latent signals: raw values, an intercept for a centre, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
@@ -441,11 +447,11 @@ def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Ch
         if is_wrong:
             got = getattr(estimator, name)
             raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
-    noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
+    noise = training.known_noise if estimator.noise_variance is None else estimator.noise_variance
     signals = read_in(Units(), np.asarray(training.values, dtype=float))
     data = training.graph, kernel or IndependentSignals(), training.inputs, signals
     task = Task(*data, noise, estimator.prior, training.spectrum)
-    task = replace(task, observed_by=observing.observed_by, typical_variance=observing.typical_variance)
+    task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
 

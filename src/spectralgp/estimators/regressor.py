@@ -30,7 +30,6 @@ from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import has_many_signals
-from spectralgp.learning.search import Choices
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -289,7 +288,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         solver = as_solver(self.solver)
         training = reading.read_training(self, solver, X, Y)
         with training.resources():
-            choices = self._choices(training, given, solver)
+            training = observers.with_observations(self, training, given)
+            self._effects, choices = training.effects, reading.choices_of(self, training, solver)
             with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
@@ -300,15 +300,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.input_recipe_: InputRecipe | None = None
         self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
-
-    def _choices(self, training: reading.TrainingData, given: AuxiliaryData, solver: Solver) -> Choices:
-        """Return the models to learn, of signals or of latent signals; set the names of fixed effects."""
-        observing = observers.read_observations(self, training, given)
-        self._effects: tuple[str, ...] = ()
-        if isinstance(observing, observers.ObservationSettings):
-            self._effects = observing.names
-            return reading.latent_choices(self, training, observing)
-        return reading.choices_of(self, replace(training, known_noise=observing), solver)
 
     @property
     def _warnings(self) -> list[Warning]:
