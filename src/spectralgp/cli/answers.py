@@ -50,7 +50,7 @@ def _predict_classes(asked: PredictCommand, model: GraphGPClassifier) -> None:
     import pandas as pd
 
     beside = (asked.exposure, asked.trials, asked.std, asked.level, asked.long)
-    if any((asked.signals, asked.inputs, asked.at, asked.observed, *beside)) or not model._read.form.is_flat:
+    if any((asked.signals, asked.inputs, asked.at, asked.observed, *beside)) or not model._alignment.form.is_flat:
         raise typer.BadParameter("a model of classes of nodes must be given --out alone; got more options.")
     names = range(model.graph_.n_nodes) if model.graph_.names is None else model.graph_.names
     labels = [f"p({name})" for name in model.classes_.tolist()]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import as_option
-from spectralgp.estimators.classifier import GraphGPClassifier, Labels
+from spectralgp.estimators.alignment import Alignment
+from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.reading import SignalFormat, set_features
 from spectralgp.estimators.regressor import GraphGPRegressor
@@ -152,9 +153,7 @@ def _classifier(found: Any) -> GraphGPClassifier:
 
     check_classes(found)
     model: GraphGPClassifier = _made(GraphGPClassifier, found.graph, found.parameters, found.order)
-    classes, at = np.array(found.classes), found.labels >= 0
-    labels = np.full(at.shape, None, dtype=object)
-    labels[at] = classes[found.labels[at]]
+    at = found.labels >= 0
     form = SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
     if found.inputs is not None:
         set_features(model, found.inputs.shape[1], found.feature_names)
@@ -162,7 +161,8 @@ def _classifier(found: Any) -> GraphGPClassifier:
     rows, nodes = np.nonzero(at)
     entries = LabelledEntries(rows, nodes, found.labels[at])
     sites = list(zip(found.sites, found.converged, strict=True))
-    model._condition(found.graph, Labels(labels, at, form), classes, entries, found.inputs, sites)
+    alignment = Alignment(form, *at.shape)
+    model._condition(found.graph, alignment, np.array(found.classes), entries, found.inputs, sites)
     return model
 
 
