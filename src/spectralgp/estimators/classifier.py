@@ -17,7 +17,7 @@ from spectralgp._basics.tables import as_table, frame_index, frame_names, is_dat
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.reading import SignalFormat, checked_inputs, matched_graph, spectrum_settings
-from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.graphs import GraphBase
 from spectralgp.learning.classes import (
     LENGTHS,
     ClassMember,
@@ -122,7 +122,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "graph must be a graph on the nodes; got None. For example pass Graph.from_points(points, 10)."
             )
-        given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
+        given = reading.given_graph(self.graph)
         labels, alignment = _read_labels(y, given)
         classes, entries = _entries(labels, alignment)
         self._condition(given, alignment, classes, entries, self._read_inputs(X, alignment))
@@ -240,7 +240,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     def _answer(self, probabilities: Array) -> Array:
         """Probabilities of signals, nodes and classes in the graph's order, in the form of the labels of `fit`."""
         form = self._alignment.form
-        found: Array = form.to_user(probabilities, axis=1)
+        found: Array = form.to_user(probabilities, 1)
         return found[0] if form.is_flat else found
 
     def predict(self, X: Any = None) -> NDArray[Any]:

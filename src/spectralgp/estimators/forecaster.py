@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.arrays import as_generator
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp._basics.tables import frame_names, like_table, match_columns, some
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalFormat, matched_graph, read_values
-from spectralgp.graphs import Graph, GraphBase, as_graph
+from spectralgp.graphs import Graph
 from spectralgp.model.spectra import decompose
 from spectralgp.series import Component
 from spectralgp.series.backtests import Backtest
@@ -200,7 +200,7 @@ class GraphGPForecaster(GraphEstimator):
 
     def _read_training(self, Y: Any, X: Any) -> tuple[Graph, Clock, SeriesRows, Indices]:
         """The graph, the clock, the rows of `fit` in time order, and that order; set the form of the data."""
-        given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
+        given = None if self.graph is None else reading.given_graph(self.graph)
         timed = timed_rows(Y, "Y", names=None if given is None else given.names)
         values, _ = read_values(timed.table, self, True)
         is_flat = values.ndim == 1
@@ -213,10 +213,8 @@ class GraphGPForecaster(GraphEstimator):
         graph = graph.require_whole("to forecast")
         if graph.n_nodes > MOST_EXACT:
             raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
-        layout = (
-            timed.table.layout if isinstance(timed.table, Table) and timed.table.layout.library in WRITTEN else None
-        )
-        self._form = SignalFormat(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
+        layout, kept = reading.written_layout(timed.table), np.ones(len(values), dtype=bool)
+        self._form = SignalFormat(names, columns, is_flat, layout, True, kept)
         self._time_column = timed.column
         times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
         order, clock = order_of(times, "Y"), clock_of(times)
@@ -360,7 +358,7 @@ class GraphGPForecaster(GraphEstimator):
         if return_std:
             return answered(mean), answered(np.sqrt(variance))
         if return_cov:
-            return answered(mean), form.to_user(form.to_user(covariances, axis=1), axis=2)
+            return answered(mean), form.to_user(covariances, 1, 2)
         return answered(mean)
 
     def _observed(self, observed: Any, steps: Array) -> Array:
@@ -491,8 +489,7 @@ class GraphGPForecaster(GraphEstimator):
         steps = self._steps_of(horizon)
         ahead = self.model_.ahead(steps, self._exogenous(X, steps, self.model_.clock))
         drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
-        turned = np.moveaxis(self._form.to_user(drawn), 0, -1)
-        return turned[:, 0, :] if self._form.is_flat else turned
+        return np.asarray(self._form.samples(drawn))
 
     def log_predictive_density(self, Y: Any, X: Any = None, joint: bool = True) -> Any:
         """Log density of the next rows: one total in nats or, unless `joint`, that of each row given those before it.
@@ -629,12 +626,10 @@ class GraphGPForecaster(GraphEstimator):
             If no model of the graph has a weight.
         """
         check_is_fitted(self)
-        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
-        other = other.require_whole("to forecast")
+        other = reading.given_graph(graph).require_whole("to forecast")
         fresh = copy.copy(self)
         fresh.graph = graph
-        names = None if other.names is None else tuple(other.names)
-        fresh._form = replace(self._form, names=names, columns=None, is_flat=False)
+        fresh._form = replace(self._form.on(other), is_flat=False)
         fresh.graph_, fresh.backtest_, fresh._past = other, None, None
         fresh.__dict__.pop("innovations_", None)
         fresh._show(on_another_graph(self.model_, other))

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
-from array_api_compat import is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -119,9 +119,17 @@ class SignalFormat:
         """Return values in the user's order of the columns in the graph's, as an array in memory."""
         return np.asarray(on_host(self.to_graph(values)), dtype=float)
 
-    def to_user(self, values: Any, axis: int = -1) -> Any:
-        """Return values in the graph's order of the nodes, along an axis, in the user's."""
-        return values if self.columns is None else take(values, np.argsort(self.columns), axis=axis % values.ndim)
+    def to_user(self, values: Any, *axes: int) -> Any:
+        """Return values in the graph's order of the nodes, along axes (the last unless given), in the user's."""
+        if self.columns is not None:
+            for axis in axes or (-1,):
+                values = take(values, np.argsort(self.columns), axis=axis % values.ndim)
+        return values
+
+    def samples(self, draws: Any) -> Any:
+        """Return draws, shape (n_samples, n_rows, n_nodes), in the user's order with the samples last."""
+        draws = array_namespace(draws).moveaxis(self.to_user(draws), 0, -1)
+        return draws[:, 0, :] if self.is_flat else draws
 
     def chosen(self, nodes: Any, n_nodes: int) -> tuple[Indices, Indices]:
         """Columns chosen by name, position or mask, and their nodes of the graph."""
@@ -163,6 +171,10 @@ class SignalFormat:
                 "Rows are signals: did you pass the transpose?"
             )
         return signals
+
+    def on(self, graph: GraphBase) -> SignalFormat:
+        """Return the form on another graph, whose names are those of the columns."""
+        return replace(self, names=None if graph.names is None else tuple(graph.names), columns=None)
 
     def as_rows(self, given: Any) -> Any:
         """Return signals with one row per signal; a single one may be given without an axis of rows."""
@@ -296,9 +308,9 @@ class TrainingData:
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read and check the parameters and the data of `fit`."""
     stacking, kernels = _checked_parameters(estimator, solver)
-    given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
+    given = None if estimator.graph is None else given_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
-    layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None  # None for arrays
+    layout = written_layout(Y)
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
@@ -543,6 +555,11 @@ def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
 # --------------------------------------------------------------------------------------------------------- graph
 
 
+def given_graph(graph: Any) -> GraphBase:
+    """Graph of an argument, which may be in partitions."""
+    return graph if isinstance(graph, GraphBase) else as_graph(graph)
+
+
 def matched_graph(
     known: GraphBase | None, n_columns: int, names: tuple[Any, ...] | None
 ) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
@@ -568,6 +585,11 @@ def matched_graph(
 
 
 # ------------------------------------------------------------------------------------------------------- signals
+
+
+def written_layout(Y: Any) -> TableKind | None:
+    """Layout of signals that are a table of a library in which answers can be written; None for others."""
+    return Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
 
 
 def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") -> tuple[Any, Mask | None]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, cast
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
@@ -26,7 +25,6 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.observing import takes_auxiliary_data
-from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import has_many_signals
@@ -429,7 +427,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if return_cov:
             covariance = node_covariances(prediction, include_noise)
             if chosen is None:
-                answer.append(form.to_user(form.to_user(covariance, axis=1), axis=2))
+                answer.append(form.to_user(covariance, 1, 2))
             else:
                 answer.append(covariance[:, chosen[:, None], chosen])
         answer += [answered(prediction.quantile(probability)) for probability in return_quantiles]
@@ -532,9 +530,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         are rates or probabilities, those with noise counts or classes.
         """
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=include_noise)
-        draws = prediction.sample(n_samples, as_generator(random_state), include_noise)
-        stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
-        return stacked[:, 0, :] if self._form.is_flat else stacked
+        return self._form.samples(prediction.sample(n_samples, as_generator(random_state), include_noise))
 
     @takes_auxiliary_data
     def log_predictive_density(
@@ -792,15 +788,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             If the model has a carry-over filter.
         """
         check_is_fitted(self)
-        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
+        other = reading.given_graph(graph)
         learnt, fresh = answers.moved_to_graph(self.learnt_, other), copy.copy(self)
-        names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
-        fresh._show(
-            learnt,
-            learnt.fits,
-            replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool), labels=None),
-        )
+        fresh._show(learnt, learnt.fits, replace(self._form.on(other), kept=np.empty(0, dtype=bool), labels=None))
         return fresh
 
     # ------------------------------------------------------------------------------------------ reports and files
