@@ -207,8 +207,8 @@ def imputed_signals(
                 found = posterior.imputed(rows[chosen])
             else:
                 new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
-                new = new if observed_by is None else observed_with(new, observed_by.some(chosen))
-                found = new.given(signals[chosen])
+                own = None if observed_by is None else observed_by.some(chosen)
+                found = observed_with(new, own).given(signals[chosen])
             values[missing] = found.values[missing[chosen]]
             variances[missing] = found.values_variance()[missing[chosen]]
     return values, variances
@@ -287,8 +287,8 @@ def with_more_signals(
     """Learnt models conditioned on more signals, with inputs in the form that kernels take."""
     candidates, draws = [], learnt.draws
     if learnt.posterior.is_averaged:
-        new: Any = learnt.posterior.at(features)
-        shares = (new if observed_by is None else observed_with(new, observed_by)).weights_given(signals)
+        mixture: Any = observed_with(learnt.posterior.at(features), observed_by)
+        shares = mixture.weights_given(signals)
         pairs = zip(draws, learnt.weights, strict=True)
         draws = tuple(replace(one, weights=shares) if weight else one for one, weight in pairs)
     for candidate in learnt.candidates:

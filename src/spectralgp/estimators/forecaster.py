@@ -24,25 +24,9 @@ from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalForm
 from spectralgp.graphs import Graph
 from spectralgp.model.spectra import decompose
 from spectralgp.series import Component
+from spectralgp.series import model as series
 from spectralgp.series.backtests import Backtest
-from spectralgp.series.model import (
-    SeriesModel,
-    SeriesRows,
-    backtested,
-    backtested_after,
-    component_words,
-    given_in_turn,
-    imputed,
-    innovations,
-    joined,
-    learn_series,
-    on_another_graph,
-    one_step,
-    paths,
-    scored_rows,
-    summary_of,
-    update_warnings,
-)
+from spectralgp.series.model import SeriesModel, SeriesRows
 from spectralgp.series.times import (
     Clock,
     NumericClock,
@@ -185,16 +169,16 @@ class GraphGPForecaster(GraphEstimator):
         graph, clock, rows, order = self._read_training(Y, X)
         notes, choices = _notes(rows.values, self._form), {name: getattr(self, name) for name in CHOICES}
         with progress_bar("fit", None, self.verbose > 0):
-            model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
+            model, backtest = series.learn_series(graph, clock, rows, **choices, notes=notes)
         self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
         self._show(model)
         self._past: tuple[SeriesRows, ...] | None = (rows,)
-        self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
+        self.innovations_ = self._form.to_user(series.innovations(model, rows)[np.argsort(order)])
         return self
 
     @property
     def _warnings(self) -> list[Warning]:
-        copies = _copied_columns(joined(self._past or ()).values, self._form)
+        copies = _copied_columns(series.joined(self._past or ()).values, self._form)
         text = f"Y has copies: {copies}. Leave all but one out, or joint densities say little."
         return [UserWarning(text)] if copies else []
 
@@ -220,7 +204,7 @@ class GraphGPForecaster(GraphEstimator):
         order, clock = order_of(times, "Y"), clock_of(times)
         reading.set_features(self, None)
         steps = clock.steps(times)
-        rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock, reset=True)).part(order)
+        rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock)).part(order)
         empty = np.flatnonzero(~np.isfinite(rows.values).any(axis=0)).tolist()
         if empty:
             shown = some([self._form.node_name(node) for node in empty])
@@ -257,10 +241,11 @@ class GraphGPForecaster(GraphEstimator):
         own = {h: (turn(a), turn(b), turn(c)) for h, (a, b, c) in backtest.forecasts.items()}
         return replace(backtest, node_rmse=turn(backtest.node_rmse), forecasts=own)
 
-    def _exogenous(self, X: Any, steps: Array, clock: Clock, reset: bool = False) -> Array | None:
-        """Exogenous columns at steps: rows are matched by time, columns by name, and those of arrays by position."""
+    def _exogenous(self, X: Any, steps: Array, clock: Clock | None = None) -> Array | None:
+        """Exogenous columns at steps, matched by time and by name, if there are any; `fit` passes its clock."""
+        is_fit, clock = clock is not None, clock or self.model_.clock
         if X is None:
-            if not reset and self.model_.mean.n_exogenous:
+            if not is_fit and self.model_.mean.n_exogenous:
                 raise ValueError(
                     f"X must be given, since the model was fitted with {self.model_.mean.n_exogenous} exogenous "
                     "columns; got None. Pass their values at the times asked for."
@@ -269,7 +254,7 @@ class GraphGPForecaster(GraphEstimator):
         timed = timed_rows(X, "X")
         values = as_real_array(timed.table, "X", ("n_steps", "n_exogenous"), allow_nan=True)
         names = frame_names(timed.table)
-        if reset:
+        if is_fit:
             reading.set_features(self, values.shape[1], names)
         elif values.shape[1] != self.model_.mean.n_exogenous:
             raise ValueError(
@@ -340,7 +325,7 @@ class GraphGPForecaster(GraphEstimator):
             raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        exogenous = self._exogenous(X, steps, self.model_.clock)
+        exogenous = self._exogenous(X, steps)
         form = self._form
         if observed is None:
             ahead = self.model_.ahead(steps, exogenous)
@@ -348,7 +333,7 @@ class GraphGPForecaster(GraphEstimator):
             covariances = np.array([ahead.covariance(place) for place in range(len(steps))] if return_cov else [])
         else:
             rows = SeriesRows(steps, self._observed(observed, steps), exogenous)
-            mean, covariances = given_in_turn(self.model_, rows)
+            mean, covariances = series.given_in_turn(self.model_, rows)
             variance = np.diagonal(covariances, axis1=1, axis2=2)
 
         def answered(values: Array) -> Any:
@@ -420,7 +405,7 @@ class GraphGPForecaster(GraphEstimator):
     def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
         """The user's rows in time order, that order, and the table that they were."""
         rows, order, timed = self._timed(Y, may_be_past)
-        return replace(rows, exogenous=self._exogenous(X, rows.steps, self.model_.clock)).part(order), order, timed
+        return replace(rows, exogenous=self._exogenous(X, rows.steps)).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Mask of the rows of a table with times that are after the last one, which `update` accepts."""
@@ -441,7 +426,9 @@ class GraphGPForecaster(GraphEstimator):
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self.model_.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
-        for warning in update_warnings(self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
+        for warning in series.update_warnings(
+            self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)
+        ):
             warnings.warn(warning, stacklevel=2)
         self._show(self.model_.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
@@ -467,8 +454,8 @@ class GraphGPForecaster(GraphEstimator):
         rows, order, timed = self._rows(Y, X, may_be_past=True)
         n_rows = len(rows.steps)
         if self._past is not None and rows.steps[0] > self.model_.last:
-            rows = joined([*self._past, rows])
-        found = imputed(self.model_, rows, N_IMPUTED_DRAWS)
+            rows = series.joined([*self._past, rows])
+        found = series.imputed(self.model_, rows, N_IMPUTED_DRAWS)
         values, variances = (one[-n_rows:][np.argsort(order)] for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
 
@@ -487,8 +474,8 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        ahead = self.model_.ahead(steps, self._exogenous(X, steps, self.model_.clock))
-        drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
+        ahead = self.model_.ahead(steps, self._exogenous(X, steps))
+        drawn = series.paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
         return np.asarray(self._form.samples(drawn))
 
     def log_predictive_density(self, Y: Any, X: Any = None, joint: bool = True) -> Any:
@@ -498,7 +485,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         rows, order, _ = self._rows(Y, X)
-        densities = one_step(self.model_, rows)[2]
+        densities = series.one_step(self.model_, rows)[2]
         return float(np.sum(densities)) if joint else densities[np.argsort(order)]
 
     def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
@@ -521,9 +508,9 @@ class GraphGPForecaster(GraphEstimator):
             if by == "node":
                 return self._form.to_user(scaled)
             correlation = self.model_.ahead(np.array([self.model_.last + 1.0])).correlation(0)
-            return scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
+            return series.scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
-        scaled, distances, _ = one_step(self.model_, rows)
+        scaled, distances, _ = series.one_step(self.model_, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
     def backtest(self, Y: Any = None, horizons: Sequence[int] = (1, 6, 24), X: Any = None) -> Backtest:
@@ -550,7 +537,7 @@ class GraphGPForecaster(GraphEstimator):
             raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
         ahead = ahead[ahead < len(rows.steps)]
         if rows.steps[0] > model.last and self._past is not None:
-            rows = joined([*self._past, rows])
+            rows = series.joined([*self._past, rows])
         n_rows, how = len(rows.steps), "rows after those seen"
         first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
         if first == n_rows - 1:
@@ -559,8 +546,8 @@ class GraphGPForecaster(GraphEstimator):
         if not ahead.size:
             raise ValueError(f"horizons must have one of which there is a row to forecast; got {tuple(horizons)}.")
         if first < 0:  # a model from a file, which holds no rows
-            return self._in_order(backtested_after(model, rows, ahead))
-        return self._in_order(backtested(model, rows, first, ahead, how))
+            return self._in_order(series.backtested_after(model, rows, ahead))
+        return self._in_order(series.backtested(model, rows, first, ahead, how))
 
     def response(
         self, eigenvalues: ArrayLike | None = None, return_std: bool = False, which: Literal["power", "rate"] = "power"
@@ -603,7 +590,9 @@ class GraphGPForecaster(GraphEstimator):
         """Components of `response`, in words."""
         check_is_fitted(self)
         fit = self.model_.stack.heaviest_on_graph
-        return tuple(component_words(one) for one in (self.components_ if fit is None else fit.kernel.components))
+        return tuple(
+            series.component_words(one) for one in (self.components_ if fit is None else fit.kernel.components)
+        )
 
     def times_ahead(self, horizon: Any = 1) -> Any:
         """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""
@@ -632,7 +621,7 @@ class GraphGPForecaster(GraphEstimator):
         fresh._form = replace(self._form.on(other), is_flat=False)
         fresh.graph_, fresh.backtest_, fresh._past = other, None, None
         fresh.__dict__.pop("innovations_", None)
-        fresh._show(on_another_graph(self.model_, other))
+        fresh._show(series.on_another_graph(self.model_, other))
         return fresh
 
     def report(
@@ -647,19 +636,18 @@ class GraphGPForecaster(GraphEstimator):
     ) -> Path:
         """Write a report of the forecasts and how good they are: one HTML file that needs no network.
 
-        It says first how far forecasts are off by horizon, with persistence and the seasonal naive forecast, how many
-        values are inside their intervals and where errors are largest; then come a map of the forecast, a node's past
-        with its forecast, scores and calibration by horizon, what neighbours share, time scales by frequency, and the
-        certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
+        First come errors by horizon, compared with naive forecasts, coverage of intervals and the worst nodes; then a
+        map of the forecast, a node's past with its forecast, scores and calibration by horizon, what neighbours share,
+        time scales by frequency and the certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
         ----------
         path : path
             The file to write. One of that name is replaced, whole or not at all.
         Y : array or table of shape (n_steps, n_nodes), optional
-            Rows to show: those up to the last one before the forecast, later ones with it; these score the forecasts
-            too, if there are two and no exogenous columns. The rows of `fit` and `update` if not given. An array
-            of the same number of rows as the model has seen is taken for those.
+            Rows to show, by default those of `fit` and `update`. Rows after the last one are shown with the forecast,
+            and score forecasts if there are two and no exogenous columns. An array of as many rows as the model has
+            seen is taken for those.
         X : array or table, optional
             Exogenous columns of the rows of the forecast, if `fit` had any.
         horizon : int, default=24
@@ -675,7 +663,9 @@ class GraphGPForecaster(GraphEstimator):
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self.model_, self.graph_.n_nodes
-        rows = SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
+        rows = (
+            SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else series.joined(self._past)
+        )
         backtest = self.backtest_
         if Y is not None:
             rows, order, _ = self._timed(Y, may_be_past=True)
@@ -687,10 +677,10 @@ class GraphGPForecaster(GraphEstimator):
         past, later = rows.part(np.flatnonzero(is_past)[-n_shown:]), rows.part(np.flatnonzero(~is_past)[:n_ahead])
         steps = later.steps if len(later.steps) else self._steps_of(n_ahead)
         came = later.values if len(later.steps) else np.full((n_ahead, n_nodes), np.nan)
-        ahead = model.ahead(steps, self._exogenous(X, steps, self.model_.clock))
+        ahead = model.ahead(steps, self._exogenous(X, steps))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
-            filled = imputed_only(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
+            filled = imputed_only(past.values, *series.imputed(model, past, N_IMPUTED_DRAWS))
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
@@ -707,7 +697,7 @@ class GraphGPForecaster(GraphEstimator):
     def summary(self) -> str:
         """Summary in words: the mean, the models and their weights, and the backtest."""
         check_is_fitted(self)
-        return summary_of(self.model_, self.backtest_, self.graph_)
+        return series.summary_of(self.model_, self.backtest_, self.graph_)
 
 
 def _pandas_index(labels: Any, clock: Clock) -> Any:
