@@ -197,8 +197,7 @@ class GraphGPForecaster(GraphEstimator):
         graph = graph.require_whole("to forecast")
         if graph.n_nodes > MOST_EXACT:
             raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
-        layout, kept = reading.written_layout(timed.table), np.ones(len(values), dtype=bool)
-        self._form = SignalFormat(names, columns, is_flat, layout, True, kept)
+        self._form = SignalFormat(names, columns, is_flat, reading.written_layout(timed.table))
         self._time_column = timed.column
         times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
         order, clock = order_of(times, "Y"), clock_of(times)

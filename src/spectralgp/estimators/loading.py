@@ -109,7 +109,7 @@ def _forecaster(found: Any) -> GraphGPForecaster:
     series = series_of(found)
     model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found.columns, found.names)
     model.set_output(predict=found.output)
-    model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
+    model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout)
     model._time_column, model._past = found.time_column, None
     model.graph_, model.backtest_ = found.graph, found.backtest
     n_exogenous, names = series.mean.n_exogenous, found.exogenous_names
@@ -154,7 +154,7 @@ def _classifier(found: Any) -> GraphGPClassifier:
     check_classes(found)
     model: GraphGPClassifier = _made(GraphGPClassifier, found.graph, found.parameters, found.order)
     at = found.labels >= 0
-    form = SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
+    form = SignalFormat(None, found.order, found.is_flat)
     if found.inputs is not None:
         set_features(model, found.inputs.shape[1], found.feature_names)
         model.date_columns_ = found.date_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -79,9 +79,9 @@ class SignalFormat:
     names: tuple[Hashable, ...] | None  # of the columns of Y, or else of the graph, if any
     columns: Indices | None  # the column of each node of the graph; None if both orders are the same
     is_flat: bool  # whether Y was one-dimensional
-    layout: TableKind | None  # of the table that Y was; None for arrays
-    is_in_memory: bool  # whether signals are read into memory
-    kept: Mask  # which rows of Y hold any value
+    layout: TableKind | None = None  # of the table that Y was; None for arrays
+    is_in_memory: bool = True  # whether signals are read into memory
+    kept: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))  # rows of Y with any value, if some have none
     labels: tuple[str, ...] | None = None  # of all rows; None if they are only counted
 
     @property
@@ -103,10 +103,10 @@ class SignalFormat:
 
     def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
         """Return the form with more rows at the end; `index` has their labels, if any."""
-        if self.labels is None and is_counted(index):
-            return replace(self, kept=np.concatenate([self.kept, kept]))
-        before = row_labels(None, self.kept.size) if self.labels is None else self.labels
-        labels = (*before, *row_labels(index, kept.size, self.kept.size))
+        labels = self.labels
+        if labels is not None or not is_counted(index):
+            before = row_labels(None, self.kept.size) if labels is None else labels
+            labels = (*before, *row_labels(index, kept.size, self.kept.size))
         return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:

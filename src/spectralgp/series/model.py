@@ -176,18 +176,13 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
         raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
     spectrum, n_nodes = decompose(graph, fit.kernel.laplacian, scaled=True), graph.n_nodes
     fit = fit.moved_to(spectrum)
-    member, process = EnsembleMember(GRAPH, fit.process, fit), fit.process
-    mean = replace(
-        model.mean,
-        seasons=(),
-        levels=np.full(n_nodes, model.mean.levels.mean()),
-        coefficients=np.empty((0, n_nodes)),
-        x_center=np.empty(0),
-        x_scale=np.empty(0),
-    )
+    member, process, none = EnsembleMember(GRAPH, fit.process, fit), fit.process, np.empty(0)
+    levels = np.full(n_nodes, model.mean.levels.mean())
     return replace(
         model,
-        mean=mean,
+        mean=replace(
+            model.mean, seasons=(), levels=levels, coefficients=np.empty((0, n_nodes)), x_center=none, x_scale=none
+        ),
         scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
         stack=stacked([member], None, np.zeros(1), np.full((1, n_nodes), np.nan)),
         states=(process.start(model.last),),
