@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import as_table, frame_index, frame_names, is_data_array, rows_first, series_index
 from spectralgp.estimators import reading, saving
-from spectralgp.estimators.alignment import Alignment
+from spectralgp.estimators.observing import Alignment
 from spectralgp.estimators.reading import SignalFormat, checked_inputs, matched_graph, spectrum_settings
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.classes import (

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import as_option
-from spectralgp.estimators.alignment import Alignment
 from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
+from spectralgp.estimators.observing import Alignment
 from spectralgp.estimators.reading import SignalFormat, set_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph

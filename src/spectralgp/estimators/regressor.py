@@ -23,8 +23,7 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
-from spectralgp.estimators.alignment import Alignment
-from spectralgp.estimators.observing import takes_auxiliary_data
+from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import has_many_signals
