@@ -848,7 +848,7 @@ def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series
         np.testing.assert_array_equal(found.mean(mean, rows, horizon), mean[0])
         np.testing.assert_array_equal(found.variance([np.ones(3), np.full(3, np.nan)], horizon), np.ones(3))
         np.testing.assert_allclose(found.correlation(np.diag([1.0, 4.0, 9.0]), horizon), np.eye(3))
-    assert found.heaviest_on_graph is None
+    assert found.heaviest.fit is None
     assert (found.drift.shape, found.correlations.shape) == ((0, 9, 3), (0, 3, 3))
 
 
@@ -861,7 +861,7 @@ def test_the_heaviest_on_the_graph_is_that_of_the_largest_weight_with_a_fit(memb
     )
     nothing = np.empty((0, 9, 3)), np.array([-1]), np.ones((1, 3)), np.zeros(1), np.empty((0, 3, 3))
     for weights, expected in (([0.6, 0.1, 0.3], fits[1]), ([0.6, 0.3, 0.1], fits[0]), ([1.0, 0.0, 0.0], fits[0])):
-        assert Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest_on_graph is expected
+        assert Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest.fit is expected
 
 
 def test_blocks_are_long_enough_for_their_horizons():

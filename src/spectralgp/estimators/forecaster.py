@@ -572,7 +572,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         as_option(which, "which", ("power", "rate"))
-        fit = self.model_.stack.heaviest_on_graph
+        fit = self.model_.stack.heaviest.fit
         if fit is None:
             raise ValueError("the model must have one of the graph for a response; got nodes on their own alone.")
         points = decompose(self.graph_, fit.kernel.laplacian, scaled=True).eigenvalues
@@ -588,7 +588,7 @@ class GraphGPForecaster(GraphEstimator):
     def component_names_(self) -> tuple[str, ...]:
         """Components of `response`, in words."""
         check_is_fitted(self)
-        fit = self.model_.stack.heaviest_on_graph
+        fit = self.model_.stack.heaviest.fit
         return tuple(
             series.component_words(one) for one in (self.components_ if fit is None else fit.kernel.components)
         )
@@ -684,7 +684,7 @@ class GraphGPForecaster(GraphEstimator):
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
-        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest_on_graph is not None
+        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest.fit is not None
         times, powers = (learnt_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
         names = tuple(self._form.names_of(n_nodes))
         numbers = SeriesReport(self.graph_, names, shown, model, backtest, times, powers)

@@ -19,6 +19,9 @@ from spectralgp.graphs import Graph
 from spectralgp.learning.classes import LabelledEntries
 from spectralgp.model.kernels import Response
 
+# errors of parts of a file that do not agree
+INCONSISTENT = ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+
 
 def load(
     path: str | PathLike[str],
@@ -78,15 +81,7 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
     """Turn every error inside into a ValueError that names the file."""
     try:
         yield
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except INCONSISTENT as error:
         raise ValueError(
             f"{path} must hold a model as model.save writes it; got an inconsistent one: {error}. Save the model again."
         ) from error

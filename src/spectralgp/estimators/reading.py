@@ -319,7 +319,12 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
     kernel, input_form, inputs = _read_inputs(estimator, X, n_signals)
     if is_flat:
-        values, seen = _as_one_node(values, given), None if seen is None else seen[:, None]
+        if given is not None and given.n_nodes == len(values) > 1:
+            raise ValueError(
+                f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
+                "value for each node is one row: pass Y[None, :], or a table with one row."
+            )
+        values, seen = values[:, None], None if seen is None else seen[:, None]
     # nothing observed at all is refused later
     kept = np.ones(n_signals, dtype=bool) if seen is None or not seen.any() else np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
@@ -361,16 +366,6 @@ def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | 
             "Rows are signals: did you pass a transpose?"
         )
     return kernel, form, inputs
-
-
-def _as_one_node(values: Any, graph: GraphBase | None) -> Any:
-    """One-dimensional values as signals of one node, unless they may be one signal with a value per node."""
-    if graph is not None and graph.n_nodes == len(values) > 1:
-        raise ValueError(
-            f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
-            "value for each node is one row: pass Y[None, :], or a table with one row."
-        )
-    return values[:, None]
 
 
 def _order_of_rows(

@@ -171,7 +171,7 @@ class SeriesModel:
 
 def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     """Move the model of the graph of largest weight to another graph, with common levels and scales and no rows."""
-    fit = model.stack.heaviest_on_graph
+    fit = model.stack.heaviest.fit
     if fit is None:
         raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
     spectrum, n_nodes = decompose(graph, fit.kernel.laplacian, scaled=True), graph.n_nodes
@@ -275,9 +275,7 @@ def learn_members(
 
 def imputed(model: SeriesModel, rows: SeriesRows, n_draws: int) -> tuple[Array, Array]:
     """Impute missing values by a model of the graph, if there is one; return rows and variances, by draws."""
-    weights = model.stack.weights.tolist()
-    pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
-    found = complete(pairs[0][0].process, rows.steps, model.in_units(rows), n_draws)
+    found = complete(model.stack.heaviest.process, rows.steps, model.in_units(rows), n_draws)
     seen = np.isfinite(rows.values)
     mean = model.mean.at(rows.steps, rows.exogenous) + model.scales * found.mean
     return np.where(seen, rows.values, mean), np.where(seen, 0.0, np.square(model.scales) * found.variance)

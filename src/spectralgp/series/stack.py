@@ -83,11 +83,10 @@ class Ensemble:
         return [int(h) for h, which in zip(self.horizons, self.drifting, strict=True) if which >= 0]
 
     @property
-    def heaviest_on_graph(self) -> SeriesFit | None:
-        """Fit of the member on the graph with the largest weight; None if all members have separate nodes."""
+    def heaviest(self) -> EnsembleMember:
+        """Member with the largest weight, among those on the graph if there are any."""
         pairs = zip(self.weights.tolist(), self.members, strict=True)
-        fits = [(weight, one.fit) for weight, one in pairs if one.fit is not None]
-        return max(fits, key=lambda pair: pair[0])[1] if fits else None
+        return max(pairs, key=lambda pair: (pair[1].fit is not None, pair[0]))[1]
 
     def mean(self, means: Sequence[Array], rows: Array, horizon: float) -> Array:
         """Return the mean at a horizon from the members' means and the last rows, latest first."""
