@@ -53,26 +53,25 @@ class GraphGPForecaster(GraphEstimator):
     ``y_n = S [B x_n + sum_c V f_c(t_n) + h(L) e_n + noise]``: levels, seasons and exogenous columns with a coefficient
     per node, and at each frequency of the graph a sum of Matern processes and oscillators in time whose powers and
     rates are learnt functions of the frequency. `fit` learns it with one rate for all frequencies, with a rate for
-    each, and with every node on its own, all in time linear in the number of rows. It weighs them by how well they
-    forecast the last two fifths of the rows from the rest, adds what the last rows of all nodes say of the errors where
-    that gained (drift), and widens intervals that were too narrow there.
+    each, and with every node on its own, in time linear in the number of rows. It weighs these models by forecasts of
+    the last two fifths of the rows from the rest, regresses errors on the last rows where that gained (drift), and
+    widens intervals that were too narrow.
 
     Parameters
     ----------
     graph : Graph or anything `as_graph` takes, optional
         The graph on the columns of `Y`, of up to 5,000 nodes. Without one every node is on its own.
     components : "auto" or sequence of Component, default="auto"
-        What series are sums of: ``Matern(0.5)``, ``Matern(1.5)``, ``Matern(2.5)``, ``Oscillator(period)`` of
-        `spectralgp.series`. "auto" is a fast Matern process of 1/2 and a slow one of 3/2, one of 5/2 where the
-        periodogram falls steeply, and an oscillator for each of its peaks that no season explains.
+        Terms of the sum: `MaternComponent` and `OscillatorComponent` of `spectralgp.series`. "auto" is a fast Matern
+        process of 1/2 and a slow one of 3/2, one of 5/2 where the periodogram falls steeply, and an oscillator for each
+        of its peaks that no season explains.
     seasons : "auto", float, sequence of float or None, default="auto"
         Periods in steps whose waves are in the mean. "auto" takes peaks of the periodogram, and seven times the
         strongest, as far as later rows are forecast better with them.
     calendar : "auto", sequence of {"day", "week", "year"} or None, default="auto"
-        The same of natural seasons where times are dates, by the local clock; "auto" tries those of which there are
-        two.
+        Natural seasons in the mean, by the local clock, where times are dates; "auto" tries those that repeat.
     residual : "auto" or None, default="auto"
-        What neighbours share at one time and no other: a filter of its own, or nothing but noise.
+        Filter of what neighbours share at one time and no other, or nothing but noise.
     drift : "auto" or None, default="auto"
         Regression of errors on the last three rows of all nodes, at horizons where it gained 5% in later rows. It
         knows directions, which no symmetric kernel does.
@@ -88,16 +87,14 @@ class GraphGPForecaster(GraphEstimator):
     weights_ : dict of str to float
         Weights of the models in the mean.
     backtest_ : Backtest or None
-        How forecasts of the last two fifths of the rows were, by models of the first three; None for few rows.
+        Scores of forecasts of the last two fifths of the rows, by models of the first three; None for few rows.
     innovations_ : ndarray of shape (n_steps, n_nodes)
         One-step forecast errors of the rows of `fit`, in standard deviations of the forecast: white if the model is
         right. The first row is NaN. Model files do not hold them.
-    components_ : tuple of Component
-        What the series is a sum of.
-    seasons_ : tuple of Season
-        Seasons in the mean.
+    components_, seasons_ : tuple of Component, tuple of Season
+        Terms of the sum, and seasons in the mean.
     drift_horizons_ : list of int
-        Horizons, in rows, at which the last rows say something of the errors.
+        Horizons, in rows, with a drift.
     n_steps_ : int
         Number of rows seen, by `fit` and `update`.
     n_features_in_, feature_names_in_ : int, ndarray of str
@@ -105,10 +102,10 @@ class GraphGPForecaster(GraphEstimator):
 
     Notes
     -----
-    Missing values in `Y` are integrated out by draws when the final models are learnt. For models that are only
-    compared, up to a tenth of missing values is interpolated linearly in time. Rows without any value are skipped;
-    `update` conditions on rows with missing values exactly. Forecasts of past rows depend on no later ones; their
-    uncertainty by missing values is exact to a thousandth of a standard deviation.
+    Missing values are integrated out by draws when the final models are learnt. For models that are only compared, up
+    to a tenth of them is interpolated in time. Rows without any value are skipped; `update` conditions on rows with
+    missing values exactly. Forecasts of past rows depend on no later ones; their uncertainty by missing values is exact
+    to a thousandth of a standard deviation.
 
     Examples
     --------
@@ -159,11 +156,11 @@ class GraphGPForecaster(GraphEstimator):
         Y : array or table of shape (n_steps, n_nodes) or (n_steps,)
             Rows in time, NaN where nothing was observed. The index of a table (pandas, xarray), or its one column of
             dates (Polars, PyArrow), is the time: dates, with or without a time zone, or numbers; rows of an array are
-            counted. Rows that are not in the order of time are sorted, with a warning; two rows of one time are
-            refused. Columns are matched to the names of the graph's nodes.
+            counted. Rows that are not in the order of time are sorted, with a warning. Columns are matched to the names
+            of the graph's nodes.
         X : array or table of shape (n_steps, n_exogenous), optional
             Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
-            matched to those of `Y` by time, and may be more; its columns are known by their names from here on.
+            matched to those of `Y` by time, and may be more.
         """
         self._check_parameters()
         graph, clock, rows, order = self._read_training(Y, X)
@@ -219,8 +216,8 @@ class GraphGPForecaster(GraphEstimator):
         is_listed = isinstance(parts, Sequence) and parts and all(isinstance(one, Component) for one in parts)
         if not isinstance(parts, str) and not is_listed:
             raise TypeError(
-                f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.series; got "
-                f"{parts!r}."
+                "components must be 'auto' or a sequence of MaternComponent(...) and OscillatorComponent(...) of "
+                f"spectralgp.series; got {parts!r}."
             )
 
     def _show(self, model: SeriesModel) -> None:
@@ -633,7 +630,7 @@ class GraphGPForecaster(GraphEstimator):
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
     ) -> Path:
-        """Write a report of the forecasts and how good they are: one HTML file that needs no network.
+        """Write a report of the forecasts and their accuracy: one HTML file that needs no network.
 
         First come errors by horizon, compared with naive forecasts, coverage of intervals and the worst nodes; then a
         map of the forecast, a node's past with its forecast, scores and calibration by horizon, what neighbours share,
@@ -641,8 +638,8 @@ class GraphGPForecaster(GraphEstimator):
 
         Parameters
         ----------
-        path : path
-            The file to write. One of that name is replaced, whole or not at all.
+        path, title, aspect
+            As in `GraphGPRegressor.report`.
         Y : array or table of shape (n_steps, n_nodes), optional
             Rows to show, by default those of `fit` and `update`. Rows after the last one are shown with the forecast,
             and score forecasts if there are two and no exogenous columns. An array of as many rows as the model has
@@ -650,9 +647,7 @@ class GraphGPForecaster(GraphEstimator):
         X : array or table, optional
             Exogenous columns of the rows of the forecast, if `fit` had any.
         horizon : int, default=24
-            How many steps are forecast; no more than the later rows, where `Y` has some.
-        title, aspect
-            As in `GraphGPRegressor.report`.
+            Number of steps of the forecast; no more than the later rows, where `Y` has some.
         """
         from spectralgp.show.report.numbers import imputed_only
         from spectralgp.show.report.page import write_page
