@@ -383,8 +383,10 @@ class GraphGPForecaster(GraphEstimator):
             timed = TimedRows(form.as_rows(timed.table), None)
         return form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self, argument)), timed
 
-    def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
-        """The user's rows without exogenous columns, their order in time, and the table that they were.
+    def _rows(
+        self, Y: Any, X: Any = None, may_be_past: bool = False, has_exogenous: bool = True
+    ) -> tuple[SeriesRows, Indices, TimedRows]:
+        """The user's rows in time order, that order, and the table that they were.
 
         Rows of arrays follow the last one; if they may be past, an array of all rows seen is taken for those.
         """
@@ -393,15 +395,11 @@ class GraphGPForecaster(GraphEstimator):
         if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
             # counted: by an array, or by the row numbers that a table has where there are no dates
             is_past = may_be_past and times is None and n_rows == model.n_steps
-            steps = model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
-            return SeriesRows(steps, values, None), np.arange(n_rows), timed
-        order = order_of(times, "Y")
-        return SeriesRows(model.clock.steps(times), values, None), order, timed
-
-    def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
-        """The user's rows in time order, that order, and the table that they were."""
-        rows, order, timed = self._timed(Y, may_be_past)
-        return replace(rows, exogenous=self._exogenous(X, rows.steps)).part(order), order, timed
+            order, steps = np.arange(n_rows), model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
+        else:
+            order, steps = order_of(times, "Y"), model.clock.steps(times)
+        exogenous = self._exogenous(X, steps) if has_exogenous else None
+        return SeriesRows(steps, values, exogenous).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Mask of the rows of a table with times that are after the last one, which `update` accepts."""
@@ -662,8 +660,7 @@ class GraphGPForecaster(GraphEstimator):
         )
         backtest = self.backtest_
         if Y is not None:
-            rows, order, _ = self._timed(Y, may_be_past=True)
-            rows = rows.part(order)
+            rows, _, _ = self._rows(Y, may_be_past=True, has_exogenous=False)
             if np.sum(rows.steps > model.last) > 1 and not model.mean.n_exogenous:
                 backtest = self.backtest(Y)
         is_past = rows.steps <= model.last
