@@ -24,7 +24,7 @@ IMAGES = Path(__file__).parent / "images"
 def filled_in_by_default() -> Figure:
     """The picture at the head of the README, the demonstration's."""
     with TemporaryDirectory() as folder:
-        return draw(run_demo(folder))
+        return draw(run_demo(Path(folder)))
 
 
 def three_filters() -> Figure:

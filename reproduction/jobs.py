@@ -35,7 +35,7 @@ from reproduction.released import run_released
 from reproduction.released_baselines import run_baseline
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Sqp, Stacking, decompose
 from spectralgp.datasets import (
-    FilteredSignals,
+    Dataset,
     barabasi_albert_graph,
     draw_filtered_signals,
     draw_inverse_wishart,
@@ -248,7 +248,7 @@ def variants_of(study: FilterStudy, truth: Truth) -> tuple[Variant, ...]:
     return tuple(found)
 
 
-def draw(job: FilterJob) -> tuple[Graph, Any, FilteredSignals]:
+def draw(job: FilterJob) -> tuple[Graph, Any, Dataset]:
     """Graph, input covariance (or None) and signals; every truth and ratio of a seed has the same graph."""
     random_state = np.random.default_rng(job.seed)
     graph = RANDOM_GRAPHS[job.graph](job.n_nodes, random_state)

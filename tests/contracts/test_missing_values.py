@@ -31,7 +31,7 @@ from spectralgp.model.fields import (
     node_covariances,
     partial_observations,
 )
-from spectralgp.model.fields.observations import DRAWS, SignedInverse
+from spectralgp.model.fields.observations import DRAWS, inverse_root
 from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.kernels import WithResidual, residual_of, signal_of
 from spectralgp.model.signals import read_signals
@@ -362,10 +362,10 @@ class Stub:
 def stubbed(
     n_values: int, n_missing: int, is_written_out: bool = True, n_signals: int = 1, **settings
 ) -> PartialObservations:
-    covariance, weights = Stub(is_written_out), np.ones((n_signals, n_values // n_signals))
-    covariance.shape = weights.shape
-    weights.flat[:n_missing] = 0.0
-    return PartialObservations(covariance, np.full(weights.shape, 3.0), weights, **settings)
+    covariance, observed = Stub(is_written_out), np.ones((n_signals, n_values // n_signals), dtype=bool)
+    covariance.shape = observed.shape
+    observed.flat[:n_missing] = False
+    return PartialObservations(covariance, np.full(observed.shape, 3.0), observed, **settings)
 
 
 @pytest.mark.parametrize(
@@ -425,20 +425,12 @@ def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws():
     assert relative_error(found.variance, np.where(mask, 0.0, np.diag(expected).reshape(mask.shape))) < MASKED
 
 
-def test_inverses_of_matrices_of_either_sign():
-    """``M^-1`` times values and its form, by Cholesky's method and by eigenvalues; nothing at all has neither."""
+def test_roots_of_inverses():
+    """``M^-1 = H^T H`` by Cholesky's method; an empty matrix has an empty root."""
     rng = np.random.default_rng(0)
     vectors = np.linalg.qr(rng.standard_normal((6, 6)))[0]
-    values, columns = rng.standard_normal((3, 6)), rng.standard_normal((6, 2))
-    for sizes in (np.array([0.1, 0.5, 1.0, 2.0, 3.0, 7.0]), np.array([-4.0, -0.5, 0.2, 1.0, 3.0, 7.0])):
-        matrix = (vectors * sizes) @ vectors.T
-        for is_definite in {bool(np.all(sizes > 0)), False}:
-            found = SignedInverse.of(matrix.copy(), is_definite)
-            assert relative_error(found.times(values), values @ np.linalg.inv(matrix)) < EXACT
-            assert relative_error(found.times(values[0]), values[0] @ np.linalg.inv(matrix)) < EXACT
-            assert relative_error(found.form(columns), columns.T @ np.linalg.solve(matrix, columns)) < EXACT
-            assert found.log_determinant == pytest.approx(np.sum(np.log(np.abs(sizes))))
-    nothing = SignedInverse.of(np.empty((0, 0)), is_definite=True)
-    assert nothing.log_determinant == 0.0
-    assert nothing.times(np.empty((3, 0))).shape == (3, 0)
-    assert np.array_equal(nothing.form(np.empty((0, 2))), np.zeros((2, 2)))
+    matrix = (vectors * [0.1, 0.5, 1.0, 2.0, 3.0, 7.0]) @ vectors.T
+    root = inverse_root(matrix.copy())
+    assert relative_error(root.T @ root, np.linalg.inv(matrix)) < EXACT
+    assert np.array_equal(root, np.tril(root))
+    assert inverse_root(np.empty((0, 0))).shape == (0, 0)

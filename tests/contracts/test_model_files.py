@@ -39,13 +39,13 @@ from spectralgp import (
     Sqp,
     Stacking,
 )
-from spectralgp._basics.saved import axes
+from spectralgp._basics.checks import Array
+from spectralgp._basics.saved import Range, axes, ge, gt
 from spectralgp.estimators.loading import RESTORED
-from spectralgp.files import schema
 from spectralgp.files.container import FORMAT_VERSION, digest
-from spectralgp.files.estimators import check_classes, require_memory, series_of
 from spectralgp.files.models import ModelReader, decoded
-from spectralgp.files.schema import MAKERS, RECORDS, array, kind_of
+from spectralgp.files.nouns import check_classes, require_memory, series_of
+from spectralgp.files.schema import MAKERS, RECORDS, kind_of
 from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
 from spectralgp.model import kernels
@@ -486,6 +486,10 @@ def test_fields_have_the_ranges_of_their_nouns_to_the_last_value(noun, name, rig
             read(value)
 
 
+def array(*names: str, limit: Range = Range(), **options: Any) -> Any:  # noqa: B008
+    return kind_of(Annotated[Array, axes(*names, **options), limit])
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "words"),
     [
@@ -497,8 +501,8 @@ def test_fields_have_the_ranges_of_their_nouns_to_the_last_value(noun, name, rig
         (array("n_new", "n_new"), np.ones((2, 3)), "must have n_new = 2; got 3"),
         (array("_rows"), np.array([1.0, np.nan]), "must be finite; got NaN or infinity"),
         (array("_rows", allows_nan=True), np.array([np.nan, -np.inf]), "must be finite; got NaN or infinity"),
-        (array("_rows", least=0.0), np.array([1.0, -0.5]), "must be at least 0; got -0.5"),
-        (array("_rows", least=schema.TINY), np.array([2.0, 0.0]), "must be positive; got 0"),
+        (array("_rows", limit=ge(0)), np.array([1.0, -0.5]), "must be at least 0; got -0.5"),
+        (array("_rows", limit=gt(0)), np.array([2.0, 0.0]), "must be positive; got 0"),
     ],
 )
 def test_arrays_have_the_axes_and_numbers_of_their_fields(kind, given, words):
@@ -519,11 +523,11 @@ def test_arrays_that_are_right_come_back_in_their_order():
     assert array("n_nodes + 1", kinds="fi")({"array": "bounds", "order": "C"}, reading).value.size == 5
     assert array("n_more + 1", kinds="i")({"array": "bounds", "order": "C"}, reading).value[4] == 4
     assert reading.sizes["n_more"] == 4
-    kept = array("_rows", allows_nan=True, least=0.0)({"array": "holes", "order": "C"}, reading).value
+    kept = array("_rows", allows_nan=True, limit=ge(0))({"array": "holes", "order": "C"}, reading).value
     np.testing.assert_array_equal(kept, [np.nan, 0.0])
-    assert array("n_nodes", or_number=True, least=schema.TINY)(schema.TINY, reading).value == schema.TINY
+    assert array("n_nodes", or_number=True, limit=gt(0))(5e-324, reading).value == 5e-324
     with pytest.raises(ValueError, match="must be positive; got 0"):
-        array("n_nodes", or_number=True, least=schema.TINY)(0.0, reading)
+        array("n_nodes", or_number=True, limit=gt(0))(0.0, reading)
     with pytest.raises(ValueError, match="must be an array of this file; got 'other'"):
         array("_rows")({"array": "other", "order": "C"}, reading)
     for reference in ({"array": "own"}, {"array": "own", "order": "K"}, {"array": "own", "order": "C", "more": 1}):
@@ -599,16 +603,16 @@ def test_parts_of_a_forecaster_go_together(files, tmp_path):
         ({"stack.spread": 2}, "stack.spread must be below 2; got 2"),
         ({"stack.drifting": np.array([-2, 0, 1, 2])}, "stack.drifting must be below 4"),
         ({"stack.drifting": np.array([0, 1, 2, 4])}, "stack.drifting must be below 4"),
-        ({"stack.drift": np.ones((4, 11, 4))}, "stack.drift must be of 3 lags"),
+        ({"stack.drift": np.ones((4, 11, 4))}, r"stack.drift must be of shape \(4, 12, 4\)"),
         ({"stack.correlations": np.ones((3, 4, 4))}, "stack.correlations must be one per horizon"),
         ({"stack.horizons": np.array([1.0, 2.0, 2.0, 3.0])}, "stack.horizons must be increasing"),
-        ({"recent": np.ones((2, 4))}, "recent must be 3 rows"),
+        ({"recent": np.ones((2, 4))}, r"recent must be of shape \(3, 4\)"),
         ({"mean.coefficients": np.ones((4, 4))}, "coefficients must be 5 rows; got 4"),
         ({"shared.processes.0.powers": np.ones((2, 4))}, r"powers must be of shape \(1, 4\)"),
         ({"shared.processes.0.rates": np.ones((2, 4))}, r"rates must be of shape \(1, 4\)"),
         ({"states.0.state": np.ones((2, 4))}, r"state must be of shape \(1, 4\)"),
         ({"states.0.covariance": np.ones((1, 2, 4))}, r"covariance must be of shape \(1, 1, 4\)"),
-        ({"states.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(n, 1, 4\)"),
+        ({"states.0.unknown": np.ones((2, 2, 4))}, r"unknown must be of shape \(2, 1, 4\)"),
         ({"stack.members.0.fit.precision": np.eye(size + 1)}, rf"precision must be of shape \({size}, "),
         ({"stack.members.0.fit.kernel.kernels": [KERNEL] * 4}, "kernels must be 2, and a residual if there is one"),
         ({"backtest.coverages": np.ones((2, 4))}, "coverages must be of 3 levels"),
@@ -732,7 +736,7 @@ def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(
         name: np.repeat(one, 2_000, axis=0) if len(one) == 5 and "graph" not in name else one
         for name, one in arrays.items()
     }
-    monkeypatch.setattr("spectralgp.files.estimators._memory", lambda: 1e9)
+    monkeypatch.setattr("spectralgp.files.nouns._memory", lambda: 1e9)
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
     needed = 0.8 * (2 + sum(len(one["models"]) for one in state["learnt"]["draws"]))  # of 10,000 signals

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 import spectralgp
 from oracle import relative_error
-from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp, leave_one_out
 from spectralgp.estimators.observing import Coefficients
 from spectralgp.model.fields import (
     ObservationModel,
@@ -647,15 +647,16 @@ def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):
 @pytest.mark.parametrize("by", ["entry", "signal", "node"])
 def test_leaving_out_normal_values_is_deleting_them(normal, by):
     """With holes, and a signal of which nothing was observed."""
-    means, variances, logs = normal.posterior.left_out(by)
+    left = leave_one_out(normal.posterior, by)
     for row, node in np.ndindex(4, 5):
         entry, places = 5 * row + node, np.arange(30)
         group = {"entry": places == entry, "signal": places // 5 == row, "node": places % 5 == node}[by]
         mean, variance = normal.law(normal.latent, [entry], normal.seen & ~group)
-        assert means[row, node] == pytest.approx(mean[0], abs=1e-6)
-        assert variances[row, node] == pytest.approx(variance[0, 0], rel=1e-6)
+        assert left.mean[row, node] == pytest.approx(mean[0], abs=1e-6)
+        if normal.seen[entry]:
+            assert left.std[row, node] == pytest.approx(np.sqrt(variance[0, 0] + normal.noise[entry]), rel=1e-6)
         out = np.flatnonzero(group & normal.seen)
-        found = logs[{"entry": (row, node), "signal": row, "node": node}[by]]
+        found = left.log_density[{"entry": (row, node), "signal": row, "node": node}[by]]
         if out.size:
             assert found == pytest.approx(normal.log_density(out, normal.seen & ~group), abs=1e-6)
         else:

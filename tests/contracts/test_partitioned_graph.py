@@ -310,6 +310,19 @@ def test_single_precision_and_an_index_of_names_are_kept(tmp_path):
     np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of dask itself, by pandas
+def test_row_groups_of_few_columns_are_not_joined(tmp_path):
+    """Dask joins them where a column is read alone, as that of the nodes is."""
+    pd, dask_frame = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    graph, values = small(tmp_path), np.random.default_rng(0).standard_normal((5, 100))
+    index = pd.Index(np.arange(100), name="at")
+    pd.DataFrame(columns_of(values), index=index).to_parquet(tmp_path / "signals.parquet", row_group_size=7)
+    lazy = dask_frame.read_parquet(tmp_path / "signals.parquet", split_row_groups=True)
+    for table in (tmp_path / "signals.parquet", lazy, lazy.reset_index()):
+        found = graph.signals(table, node="at")
+        np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
+
+
 @pytest.mark.parametrize(
     ("table", "node", "error", "message"),
     [
@@ -551,6 +564,16 @@ def test_parts_of_a_parquet_folder_are_read_by_their_numbers(tmp_path):
     dask_frame.from_pandas(frame, npartitions=13).to_parquet(tmp_path / "points")
     partitioned = PartitionedGraph.from_points(tmp_path / "points", tmp_path / "g", n_partitions=3, n_neighbors=4)
     np.testing.assert_array_equal(partitioned.coordinates, points)
+
+
+def test_files_are_known_again_in_another_process(tmp_path):
+    """So that it goes on with what was built of them."""
+    folder = as_parquet({"x": UNIFORM[:, 0], "y": UNIFORM[:, 1]}, tmp_path / "points")
+    code = "import sys; from spectralgp.graphs.partitioned.rows import point_blocks; "
+    command = [sys.executable, "-c", code + "print(repr(point_blocks(sys.argv[1]).fingerprint))", str(folder)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert found == f"{point_blocks(folder).fingerprint!r}\n"
 
 
 @pytest.mark.parametrize(

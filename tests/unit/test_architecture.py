@@ -95,13 +95,17 @@ HEAVY = {
     "xarray",
     "zarr",
 }
-# the command line is the one part that nobody imports to compute; compiled loops are imported where they run
-HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "graphs.operators.loops": {"numba"}, "model.statespace.loops": {"numba"}} | {
-    f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")
+# nobody imports the command line or pictures to compute; compiled loops are imported where they run
+HEAVY_AT_TOP = {
+    "cli": {"rich", "typer"},
+    "show.plots": {"matplotlib"},
+    "graphs.operators.loops": {"numba"},
+    "model.statespace.compiled": {"numba"},
+    **{f"files.{name}": {"msgspec"} for name in ("container", "models", "nouns", "schema")},
 }
 
 
-UNLOADED = {"__main__", "graphs.operators.loops", "model.statespace.loops"}  # by tests, which do without Numba
+UNLOADED = {"__main__", "graphs.operators.loops", "model.statespace.compiled"}  # by tests, which do without Numba
 
 
 def modules_of(package: Path) -> dict[str, Path]:
@@ -332,17 +336,7 @@ EQUAL_THOUGH = {
     ),
 }
 ALONE_THOUGH = {
-    *(
-        "Command",
-        "FilterShape",
-        "InfoCommand",
-        "PointJoin",
-        "Lanczos",
-        "MomentRecurrence",
-        "ObservationOptions",
-        "Simple",
-    ),
-    *("TableCommand", "WritingOptions"),
+    *("FilterShape", "PointJoin", "Simple", "WritingOptions"),
 }
 CHANGING = {"SignalStore"}  # which fills itself
 

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_type_hints
 
 import pytest
 from typer.main import get_command
@@ -45,7 +44,7 @@ def finished(invoke, pictures):
 
 def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, tmp_path):
     assert finished.exit_code == 0, finished.output
-    expected = demo.run_demo(tmp_path / "again", None)
+    expected = demo.run_demo(tmp_path / "again")
     printed = finished.stdout
     for row in expected.rows:
         (line,) = re.findall(rf"^\s*{row['method']} .*$", printed, flags=re.MULTILINE)
@@ -124,10 +123,9 @@ NEW = {"out", "std", "lower", "upper", "scores"}  # paths that are written
 
 def test_options_are_off_and_within_limits_and_files_are_where_they_should_be():
     limited = set()
-    for command, options in cli.COMMANDS.items():
-        kinds = get_type_hints(options, include_extras=True)
-        for one in fields(options):
-            kind, (told, *_) = kinds[one.name].__origin__, kinds[one.name].__metadata__
+    for command, run in cli.COMMANDS.items():
+        for one in inspect.signature(run).parameters.values():
+            kind, (told, *_) = one.annotation.__origin__, one.annotation.__metadata__
             place = f"{command} --{one.name}"
             assert kind is not bool or one.default is False, place
             if kind in (Path, Path | None):

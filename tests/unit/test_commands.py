@@ -16,7 +16,6 @@ import warnings
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -40,8 +39,8 @@ from spectralgp import (
 from spectralgp.cli import answers, files, learning
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_answer
-from spectralgp.cli.commands import FitCommand
 from spectralgp.cli.learning import graph_kernels, kernel_named
+from spectralgp.cli.option import LearningOptions, TableOptions
 from spectralgp.cli.pictures import map_aspect
 from spectralgp.learning.baselines import NodeMeans, PredictionErrors, RidgeRegression, hidden_at_once
 from spectralgp.model.kernels import InputRecipe
@@ -693,7 +692,7 @@ def test_what_is_known_of_predictions_is_matched_by_label():
 
 def test_answers_for_machines_are_plain(capsys):
     value = {"a": np.float64("nan"), 1: (Path("x"), np.arange(2), True, None, np.inf, 2.5), "b": [{"c": np.int64(3)}]}
-    print_answer(SimpleNamespace(as_json=True), value | {"é": "ü"}, "")
+    print_answer(value | {"é": "ü"}, "", as_json=True)
     printed = capsys.readouterr().out
     assert '"é": "ü"' in printed
     assert json.loads(printed) == {"é": "ü", "a": None, "1": ["x", [0, 1], True, None, None, 2.5], "b": [{"c": 3}]}
@@ -733,55 +732,59 @@ def test_what_was_typed_is_what_is_fitted(folder):
     """Options reach the model, and what it is fitted to is what they name."""
     data = incomes("incomes")
     pd.DataFrame({"rain": np.sin(data.index)}, index=data.index).to_csv("rain.csv")
-    given = {"out": Path("x.sgp"), "graph": Path("files/edges.csv"), "signals": Path("files/incomes.csv")}
+    states = partial(LearningOptions, Path("files/edges.csv"))
 
-    def made(of, kernel=None, **typed):
-        asked = FitCommand(**given | typed)
-        return of(asked, kernel, files.read_data(asked, asked.signals))
+    def regressor(kernel=None, device=None, likelihood="gaussian", **typed):
+        options = states(**typed)
+        data = files.read_data(Path("files/incomes.csv"), options, TableOptions())
+        return learning.regressor_of(data, kernel, options, device, likelihood)
 
-    model, (inputs, signals) = made(learning.regressor_of, Diffusion(), spectrum="exact", seed=7, jobs=3)
+    def forecaster(season, inputs, kernel=None):
+        data = files.read_data(Path("files/incomes.csv"), states(inputs=inputs), TableOptions())
+        return learning.forecaster_of(data, season, kernel, inputs)
+
+    model, (inputs, signals) = regressor(Diffusion(), spectrum="exact", seed=7, jobs=3)
     assert (model.spectrum, model.random_state, model.likelihood) == ("exact", 7, "gaussian")
     assert (model.graph_kernel.kernels, model.graph_kernel.n_jobs, inputs) == ((Diffusion(),), 3, None)
     np.testing.assert_array_equal(signals, data)
-    on_device, _ = made(learning.regressor_of, device="cuda", likelihood="poisson")
+    on_device, _ = regressor(device="cuda", likelihood="poisson")
     assert (on_device.spectrum, on_device.likelihood) == (Chebyshev(device="cuda"), "poisson")
-    assert made(learning.regressor_of, device="cpu")[0].spectrum == "auto"
+    assert regressor(device="cpu")[0].spectrum == "auto"
     with pytest.raises(typer.BadParameter, match="--device must be cpu with --spectrum exact"):
-        made(learning.regressor_of, device="cuda", spectrum="exact")
+        regressor(device="cuda", spectrum="exact")
     series = {"season": ["7", "52.5"], "inputs": ["time", "rain.csv"]}
-    forecaster, (rows, beside) = made(learning.forecaster_of, **series)
-    assert forecaster.seasons == (7.0, 52.5)
+    model, (rows, beside) = forecaster(**series)
+    assert model.seasons == (7.0, 52.5)
     np.testing.assert_array_equal(rows, data)
     assert list(beside) == ["rain"]
     np.testing.assert_allclose(beside["rain"], np.sin(data.index))
-    forecaster, (_, beside) = made(learning.forecaster_of, season=["auto"], inputs=["time"])
-    assert (forecaster.seasons, beside) == ("auto", None)
+    model, (_, beside) = forecaster(season=["auto"], inputs=["time"])
+    assert (model.seasons, beside) == ("auto", None)
     for wrong, said in (
         ({"kernel": Diffusion(), **series}, "--kernel and --degree must be left out with --season"),
         ({"season": ["7"], "inputs": ["time", "lag:1"]}, "--season must come with --inputs time, and without lag"),
         ({"season": ["7"], "inputs": ["rain.csv"]}, "--season must come with --inputs time, and without lag"),
     ):
         with pytest.raises(typer.BadParameter, match=said):
-            made(learning.forecaster_of, **wrong)
+            forecaster(**wrong)
     Path("classes.csv").write_text("state,side\nMaine,east\nOhio,west\n")
-    classes = {"signals": None, "classes": Path("classes.csv")}
-    classifier, (features, labels) = learning.classifier_of(FitCommand(**given | classes), None, Path("classes.csv"))
+    classifier, (features, labels) = learning.classifier_of(Path("classes.csv"), states())
     assert (classifier.spectrum, features) == ("auto", None)
     assert {name: label for name, label in zip(classifier.graph.names, labels, strict=True) if label} == {
         "Maine": "east", "Ohio": "west"
     }  # fmt: skip
     for typed, said in (
-        ({"inputs": ["time"]}, "--inputs must be a table of node and features"),
-        ({"inputs": ["lag:1"]}, "--inputs must be a table of node and features"),
-        ({"exposure": "2"}, "--exposure must be left out with --classes"),
-        ({"device": "cpu"}, "--device must be left out with --classes"),
-        ({"likelihood": "poisson"}, "--likelihood must be left out with --classes"),
+        (("--inputs", "time"), "--inputs must be a table of node and features"),
+        (("--inputs", "lag:1"), "--inputs must be a table of node and features"),
+        (("--exposure", "2"), "--exposure must be left out with --classes"),
+        (("--device", "cpu"), "--device must be left out with --classes"),
+        (("--likelihood", "poisson"), "--likelihood must be left out with --classes"),
     ):
-        with pytest.raises(typer.BadParameter, match=said):
-            learning.classifier_of(FitCommand(**given | classes | typed), None, Path("classes.csv"))
+        fit = ("fit", "--graph", "files/edges.csv", "--classes", "classes.csv", "--out", "x.sgp")
+        assert said in refused(*fit, *typed, status=2)
     Path("classes.csv").write_text("state,side,more\nMaine,east,1\n")
     with pytest.raises(typer.BadParameter, match="two columns, node and class; got 3"):
-        learning.classifier_of(FitCommand(**given | classes), None, Path("classes.csv"))
+        learning.classifier_of(Path("classes.csv"), states())
     assert "got both" in refused(*LAGGED, "--classes", "classes.csv", status=2)
 
 

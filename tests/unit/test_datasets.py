@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import csv
+import pickle
 import re
 from importlib import resources
 from pathlib import Path
@@ -12,15 +14,15 @@ from libpysal import examples
 from libpysal.io import open as open_pysal
 from scipy.sparse.csgraph import connected_components
 
-from spectralgp.datasets import USIncome, load_us_income
+from spectralgp.datasets import Dataset, load_us_income
 
 
 @pytest.fixture(scope="module")
-def data() -> USIncome:
+def data() -> Dataset:
     return load_us_income()
 
 
-def edges_of(data: USIncome) -> set[frozenset[str]]:
+def edges_of(data: Dataset) -> set[frozenset[str]]:
     rows, columns = data.graph.weights.nonzero()
     names = data.graph.names
     return {frozenset((names[row], names[column])) for row, column in zip(rows, columns, strict=True)}
@@ -75,6 +77,20 @@ def test_relative_incomes_are_logs_over_the_geometric_mean(data):
         np.exp(data.relative_incomes) * geometric_mean[:, None], data.incomes, rtol=1e-12, atol=0
     )
     np.testing.assert_allclose(data.relative_incomes.sum(axis=1), 0, atol=1e-12)
+
+
+def test_a_data_set_prints_and_names_its_attributes_and_survives_copies(data):
+    assert repr(data) == (
+        "Dataset(graph=Graph(48 nodes, 107 edges), years=(81,) array, incomes=(81, 48) array, "
+        "relative_incomes=(81, 48) array, postal_codes=48 values)"
+    )
+    with pytest.raises(
+        AttributeError, match="one of graph, years, incomes, relative_incomes, postal_codes; got 'income'"
+    ):
+        data.income  # noqa: B018
+    for again in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
+        assert repr(again) == repr(data)
+        np.testing.assert_array_equal(again.incomes, data.incomes)
 
 
 def test_every_embedded_file_comes_with_its_source_and_terms():

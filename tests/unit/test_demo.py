@@ -26,15 +26,10 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def steps():
-    return []
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory, steps, data):
+def result(tmp_path_factory, data):
     plt.close("all")  # those of examples in docstrings
     folder = tmp_path_factory.mktemp("demo") / "made" / "here"
-    return run_demo(folder, steps.append, GraphGPRegressor(data.graph, Polynomial(2), random_state=0), FEW)
+    return run_demo(folder, GraphGPRegressor(data.graph, Polynomial(2), random_state=0), FEW)
 
 
 def test_every_station_loses_a_fortnight_and_nothing_else(data):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from spectralgp.datasets import Fertility, load_fertility
+from spectralgp.datasets import Dataset, load_fertility
 
 MISSING = {
     "Andorra": 47,
@@ -31,16 +31,16 @@ MISSING = {
 
 
 @pytest.fixture(scope="module")
-def data() -> Fertility:
+def data() -> Dataset:
     return load_fertility()
 
 
-def neighbours(data: Fertility, country: str) -> set[str]:
+def neighbours(data: Dataset, country: str) -> set[str]:
     names = data.graph.names
     return {names[node] for node in np.flatnonzero(data.graph.weights.toarray()[names.index(country)])}
 
 
-def rate(data: Fertility, code: str, year: int) -> float:
+def rate(data: Dataset, code: str, year: int) -> float:
     return data.rates[list(data.years).index(year), data.codes.index(code)]
 
 

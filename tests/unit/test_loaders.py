@@ -131,9 +131,9 @@ def test_the_traffic_graph_of_the_text_falls_off_with_kilometres(data_folder):
     np.testing.assert_array_equal(data.text_graph.coordinates, data.graph.coordinates)
 
 
-def summed(path: Path) -> released.ReleasedFile:
-    """What a stand-in is checked by."""
-    return released.ReleasedFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+def accept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a stand-in for the released file of its name."""
+    monkeypatch.setitem(released.CHECKSUMS, path.name, f"SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
 
 
 UBER = {
@@ -146,7 +146,7 @@ UBER = {
 
 def test_uber_has_its_columns_in_rows_on_pygsp_s_graph(tmp_path, monkeypatch):
     savemat(tmp_path / "uber_data.mat", UBER)
-    monkeypatch.setattr(released, "UBER", summed(tmp_path / "uber_data.mat"))
+    accept(tmp_path / "uber_data.mat", monkeypatch)
     data = load_uber(tmp_path)
     places = np.column_stack([UBER["lon"], UBER["lat"]])
     weights = data.graph.weights.toarray()
@@ -177,7 +177,7 @@ def brain(data_folder, tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     copy(data_folder, folder, "A_cerebellum.mat")
     savemat(folder / "signal_set_cerebellum.mat", {"F2": np.random.default_rng(0).standard_normal((4465, 292))})
-    monkeypatch.setattr(released, "SIGNALS", summed(folder / "signal_set_cerebellum.mat"))
+    accept(folder / "signal_set_cerebellum.mat", monkeypatch)
     return folder
 
 
@@ -214,11 +214,13 @@ def test_signals_that_cannot_be_had_are_an_error(data_folder, tmp_path, cache):
         (b"hello\n", "ce013625030ba8dba906f756967f9e9ca394464a"),  # echo hello | git hash-object --stdin
     ],
 )
-def test_a_git_blob_hash_is_git_s(tmp_path, cache, content, blob):
+def test_a_git_blob_hash_is_git_s(tmp_path, cache, monkeypatch, content, blob):
     (tmp_path / "file").write_bytes(content)
-    assert released.find_file(released.ReleasedFile("file", git_blob=blob), tmp_path) == tmp_path / "file"
+    monkeypatch.setitem(released.CHECKSUMS, "file", f"git blob hash {blob}")
+    assert released.find_file("file", tmp_path) == tmp_path / "file"
+    monkeypatch.setitem(released.CHECKSUMS, "file", "git blob hash 00")
     with pytest.raises(ValueError, match=rf"with git blob hash 00; got {blob} \({len(content)} bytes\)"):
-        released.find_file(released.ReleasedFile("file", git_blob="00"), tmp_path)
+        released.find_file("file", tmp_path)
 
 
 def test_data_cannot_be_changed_by_accident(data_folder):
@@ -233,16 +235,16 @@ def test_places_are_searched_in_order(data_folder, tmp_path, cache, monkeypatch)
     given, named = tmp_path / "given", tmp_path / "named"
     for folder in (given, named):
         folder.mkdir()
-    file = released.CITIES
-    copy(data_folder, cache, file.name)
-    assert released.find_file(file) == cache / file.name
+    file = "city45data.mat"
+    copy(data_folder, cache, file)
+    assert released.find_file(file) == cache / file
     monkeypatch.setenv("SPECTRALGP_DATA", str(named))
-    assert released.find_file(file) == cache / file.name
-    copy(data_folder, named, file.name)
-    assert released.find_file(file) == named / file.name
-    assert released.find_file(file, given) == named / file.name
-    copy(data_folder, given, file.name)
-    assert released.find_file(file, given) == given / file.name
+    assert released.find_file(file) == cache / file
+    copy(data_folder, named, file)
+    assert released.find_file(file) == named / file
+    assert released.find_file(file, given) == named / file
+    copy(data_folder, given, file)
+    assert released.find_file(file, given) == given / file
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -82,14 +82,6 @@ def test_log_density_is_that_of_the_mixture(mixture):
     assert oracle.relative_error(actual, expected) < FORMULA
     expected = logsumexp(alone, axis=0, b=WEIGHTS[:, None])
     assert oracle.relative_error(prediction.log_density(OBSERVED, joint=False), expected) < FORMULA
-
-
-def test_densities_of_single_values_are_those_of_the_mixture(mixture):
-    nodes = np.array([4, 0])
-    parts = [posterior.at(NEW) for posterior in mixture.posteriors]
-    alone = [norm.pdf(OBSERVED, part.mean, standard_deviation(part, include_noise=True))[:, nodes] for part in parts]
-    found = mixture.at(NEW).value_log_densities(OBSERVED[:, nodes], nodes)
-    assert oracle.relative_error(found, np.log(np.tensordot(WEIGHTS, alone, axes=1))) < FORMULA
 
 
 class Constant:

@@ -794,14 +794,21 @@ def test_bad_arguments_of_what_fills_in_are_named(imputed, change, message):
 def test_tables_that_do_not_match_are_refused(imputed, position):
     name = ["observed", "completed", "std"][position]
     for change, message in [
-        (lambda table: table.rename(columns={"Bergen": "Voss"}), f"{name} must have the columns of observed; got none"),
-        (lambda table: table[::-1], f"{name} must have the rows of observed.*Pass {name}.loc"),
+        (lambda table: table.rename(columns={"Bergen": "Voss"}), f"{name} must have one column for each column of"),
+        (lambda table: table.set_axis(list("abcdef")), f"{name} must have one row for each signal, by its label; got"),
     ]:
         tables = as_frames(imputed)
         tables[position] = change(tables[position])
         with pytest.raises(ValueError, match=message):
             plot_imputed(*tables, "Bergen")
     assert plt.get_fignums() == []
+
+
+def test_rows_of_tables_are_matched_by_their_labels(imputed, ax):
+    observed, completed, std = as_frames(imputed)
+    plot_imputed(observed, completed[::-1], std, "Bergen", ax=ax)
+    straight = plot_imputed(observed, completed, std, "Bergen")
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), straight.lines[1].get_xydata())
 
 
 def test_positions_of_signals_are_numbers_or_dates(imputed):

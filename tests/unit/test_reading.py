@@ -18,7 +18,6 @@ from spectralgp.files.graphs import graph_from_file, graph_from_points, with_poi
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import (
-    Dialect,
     as_label,
     as_long,
     dialect_of,
@@ -660,7 +659,12 @@ def test_the_separator_is_judged_by_fifty_rows(file):
     for row, separator in ((50, ";"), (51, ",")):
         lines = ["x,y,z;w"] + ["1,2,3;4"] * 60
         lines[row - 1] = "1,2;4"
-        assert dialect_of(file("\n".join(lines))).separator == separator
+        path = file("\n".join(lines))
+        if separator == ";":
+            assert dialect_of(path)["sep"] == separator
+            continue
+        with pytest.raises(ValueError, match=r"got 2 in row 51\. Cells are separated by ','"):
+            dialect_of(path)
 
 
 def test_rows_before_must_be_complete():
@@ -689,28 +693,29 @@ def test_what_is_written_is_read_again(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("content", "dialect"),
     [
-        ("day,a\n2024-01-31,0.5\n", Dialect()),
-        ("day;a;b\n1;2;0,5\n", Dialect(";", ",")),
-        ('\nday;a;b\r\n\r\n1;2;"0,5"\r\n', Dialect(";", ",")),
-        ("day;a\n1;0.5\n", Dialect(";")),
-        ("day\ta\n20240131\t3\n", Dialect("\t", date_format="%Y%m%d")),
-        ("node|day|value\na|2024013118|0,5\n", Dialect("|", ",", "%Y%m%d%H")),
-        ("day,a\n2024-01-31T12:00,3\n", Dialect(date_format="%Y-%m-%dT%H:%M")),
-        ("day,a\n2024-01-31 12:00:30,3\n", Dialect(date_format="%Y-%m-%d %H:%M:%S")),
-        ("\ufeffday,ä\n1,3\n", Dialect(encoding="utf-8-sig")),
+        ("day,a\n2024-01-31,0.5\n", {}),
+        ("day;a;b\n1;2;0,5\n", {"sep": ";", "decimal": ","}),
+        ('\nday;a;b\r\n\r\n1;2;"0,5"\r\n', {"sep": ";", "decimal": ","}),
+        ("day;a\n1;0.5\n", {"sep": ";"}),
+        ("day\ta\n20240131\t3\n", {"sep": "\t", "date_format": "%Y%m%d"}),
+        ("node|day|value\na|2024013118|0,5\n", {"sep": "|", "decimal": ",", "date_format": "%Y%m%d%H"}),
+        ("day,a\n2024-01-31T12:00,3\n", {"date_format": "%Y-%m-%dT%H:%M"}),
+        ("day,a\n2024-01-31 12:00:30,3\n", {"date_format": "%Y-%m-%d %H:%M:%S"}),
+        ("\ufeffday,ä\n1,3\n", {"encoding": "utf-8-sig"}),
     ],
 )
 def test_answers_are_written_as_the_file_was(file, tmp_path, content, dialect):
     path = file(content)
+    dialect = {"sep": ",", "decimal": ".", "date_format": None, "encoding": "utf-8"} | dialect
     assert dialect_of(path) == dialect
-    assert dialect_of(path, "%d.%m.%Y").date_format == "%d.%m.%Y"
+    assert dialect_of(path, "%d.%m.%Y")["date_format"] == "%d.%m.%Y"
     frame = pd.DataFrame(
         {"a": [1.5, -2e-9], "b": [3.0, np.nan], "c": [0.0, 1.0]},
         index=pd.DatetimeIndex(["2024-01-31 12:00", "2024-02-01 13:00"], name="day"),
     )
-    frame.index = frame.index if dialect.date_format not in ("%Y%m%d",) else frame.index.normalize()
-    write_tables({tmp_path / "answer.csv": frame}, dialect=dialect)
-    assert dialect_of(tmp_path / "answer.csv").separator == dialect.separator
+    frame.index = frame.index if dialect["date_format"] != "%Y%m%d" else frame.index.normalize()
+    write_tables({tmp_path / "answer.csv": frame}, **dialect)
+    assert dialect_of(tmp_path / "answer.csv")["sep"] == dialect["sep"]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is read as dates")
         again = signals_from_file(tmp_path / "answer.csv", PATH)

@@ -32,15 +32,14 @@ from spectralgp.estimators.answers import without_entries
 from spectralgp.learning import baselines
 from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_density, root_mean_square_error
+from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import numbers, words
-from spectralgp.show.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
+from spectralgp.show.report.figures import MAX_NODES, evenly_spaced, filter_figure, map_coordinates
 from spectralgp.show.report.numbers import (
     FilterBands,
-    LearntFilter,
     NewSignals,
     SignalCounts,
     VarianceShares,
-    deviation_band,
     signal_report,
 )
 from spectralgp.show.report.page import page_of
@@ -147,12 +146,13 @@ def test_eigenvalues_and_energy_are_those_of_the_dense_transform(paper):
     assert oracle.relative_error(bands.eigenvalue_shares, np.histogram(inside, bands.edges)[0] / len(values)) < EXACT
     expected = np.histogram(inside, bands.edges, weights=energies)[0] / energies.sum()
     assert oracle.relative_error(bands.energy_shares, expected) < FORMULA
-    assert bands.edges[-1] == bands.grid[-1] == pytest.approx(values[-1])
-    assert (bands.grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
-    (learnt,) = bands.filters
-    mean, std = model.response(bands.grid, return_std=True)
-    np.testing.assert_array_equal(learnt.mean, mean)
-    np.testing.assert_array_equal(learnt.std, std)
+    (learnt,) = bands.filters.values()
+    grid = learnt.frequencies
+    assert bands.edges[-1] == grid[-1] == pytest.approx(values[-1])
+    assert (grid.size, bands.edges.size, bands.laplacian) == (200, 31, "scaled combinatorial Laplacian")
+    mean, std = model.response(grid, return_std=True)
+    np.testing.assert_array_equal(learnt.values, mean)
+    np.testing.assert_array_equal(learnt.high, mean + std)
 
 
 def test_scores_are_those_of_the_predictions(paper):
@@ -312,7 +312,7 @@ def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
     numbers = gathered(model, columns=np.arange(7))
     assert (numbers.inputs, numbers.has_inputs, numbers.variance.of) == (("the signal before",), False, "changes")
     # what any of the models has is told, though the heaviest has neither
-    assert [one.which for one in numbers.bands.filters] == ["signal", "residual", "carry"]
+    assert list(numbers.bands.filters) == list(numbers.bands.shapes) == ["signal", "residual", "carry"]
     ours, *others = numbers.forecasts
     expected = baselines.prediction_errors(
         baselines.baselines_of(X, Y, np.arange(7), 1.0), (X, Y)
@@ -548,12 +548,13 @@ def test_baselines_in_words():
 
 
 def _filter(which, mean, std):
-    modes = (np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
-    return LearntFilter(which, mean, std, shape_of(modes, mean))
+    return which, filter_curve(FILTER_NAMES[which], np.linspace(0, 1, mean.size), mean, std)
 
 
 def _bands(*filters):
-    return FilterBands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
+    curves, shares = dict(filters), np.full(3, 1 / 3)
+    shapes = {which: shape_of((one.frequencies, shares), one.values) for which, one in curves.items()}
+    return FilterBands("scaled Laplacian", curves, shapes, np.array([0, 1]), np.ones(1), np.ones(1))
 
 
 def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
@@ -565,10 +566,13 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
     # along the upper end, and back along the lower one
     ends = [(high, low[::-1]) for high, low in (np.split(trace.y, 2) for trace in shaded)]
     for (high, low), (which, centre, spread) in zip(ends, filters, strict=True):
-        expected = (centre, centre) if spread is None else deviation_band(centre, spread)
-        np.testing.assert_allclose((low, high), expected, err_msg=which)
-    np.testing.assert_allclose(deviation_band(mean, std), [[1.5, 0.0, 0.0], [2.5, 0.4, 0.2]])
-    np.testing.assert_allclose(deviation_band(mean - 1, std), [[0.5, -1.2, -1.2], [1.5, -0.6, -0.8]])
+        curve = bands.filters[which]
+        np.testing.assert_allclose((low, high), (curve.low, curve.high), err_msg=which)
+        assert (spread is None) == np.array_equal(high, centre)
+    ends = {which: (one.low.tolist(), one.high.tolist()) for which, one in bands.filters.items()}
+    np.testing.assert_allclose(ends["signal"], [[1.5, 0.0, 0.0], [2.5, 0.4, 0.2]])
+    np.testing.assert_allclose(ends["carry"], [[0.5, -1.2, -1.2], [1.5, -0.6, -0.8]])
+    np.testing.assert_allclose(ends["residual"], [mean, mean])
 
 
 def test_variance_in_words():
@@ -634,7 +638,7 @@ def test_uncertain_filters_are_told():
     (said,) = words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.6))))
     assert said.startswith("The signal filter g is uncertain")
     sure = (np.ones(3), np.full(3, 0.4)), (np.zeros(3), np.ones(3)), (np.ones(3), None), (-np.ones(3), np.full(3, 0.5))
-    assert words.filter_warnings(_bands(*(_filter("signal", *one) for one in sure))) == []
+    assert [words.filter_warnings(_bands(_filter("signal", *one))) for one in sure] == [[]] * 4
     for mean, std in (([0.2, 0.4, -1.0], [0.51, 0.1, 0.1]), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.51])):
         assert len(words.filter_warnings(_bands(_filter("carry", np.array(mean), np.array(std))))) == 1
 
@@ -766,7 +770,8 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
         moved.report(tmp_path / "report.html")
     page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
     found = gathered(moved, NewSignals("abc", X[:3], Y[:3, :5], moved.posterior_.at(X[:3])))
-    assert all(one.std is None for one in found.bands.filters)
+    assert all(one.high is one.values for one in found.bands.filters.values())
+    assert "<td>not known</td>" in page
     assert not found.bands.energy_shares.any()
     assert (found.forecasts, found.imputations, found.counts) == ((), (), SignalCounts(0))
     power, noise = np.mean(moved.response() ** 2), moved.noise_variance_
@@ -787,14 +792,14 @@ def test_a_bad_aspect_is_refused(tmp_path, paper):
 def test_one_and_two_coordinates_are_drawn_unchanged_and_three_along_their_principal_directions():
     rng = np.random.default_rng(0)
     points = rng.standard_normal((30, 3)) * [5, 0.01, 2]
-    places = places_of(Graph(oracle.ring(30), coordinates=points))
+    places, note = map_coordinates(Graph(oracle.ring(30), coordinates=points))
     left, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    assert oracle.relative_error(np.abs(places.coordinates), np.abs(left[:, :2] * values[:2])) < FORMULA
-    assert "principal" in places.note
+    assert oracle.relative_error(np.abs(places), np.abs(left[:, :2] * values[:2])) < FORMULA
+    assert "principal" in note
     plane = Graph(oracle.ring(4), coordinates=[[0, 0], [1, 0], [1, 2], [0, 2]])
-    np.testing.assert_array_equal(places_of(plane).coordinates, plane.coordinates)
-    line = places_of(Graph(oracle.ring(4), coordinates=[[3.0], [1.0], [2.0], [0.0]]))
-    np.testing.assert_array_equal(line.coordinates, [[3, 0], [1, 0], [2, 0], [0, 0]])
+    np.testing.assert_array_equal(map_coordinates(plane)[0], plane.coordinates)
+    line, _ = map_coordinates(Graph(oracle.ring(4), coordinates=[[3.0], [1.0], [2.0], [0.0]]))
+    np.testing.assert_array_equal(line, [[3, 0], [1, 0], [2, 0], [0, 0]])
 
 
 @pytest.mark.parametrize("n_nodes", [60, 1_200])
@@ -803,7 +808,7 @@ def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
     graph = Graph.from_edges(
         [(ring[node], ring[(node + 1) % n_nodes]) for node in range(n_nodes)], names=range(n_nodes)
     )
-    places = places_of(graph).coordinates[ring]
+    places = map_coordinates(graph)[0][ring]
     edges = np.linalg.norm(places - np.roll(places, -1, axis=0), axis=1)
     pairs = np.linalg.norm(places - places[np.random.default_rng(0).permutation(n_nodes)], axis=1)
     assert np.median(edges) < 0.25 * np.median(pairs)
@@ -812,24 +817,21 @@ def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
 
 def test_parts_stand_in_rows_as_wide_as_all_would_be_in_a_square():
     """Three nodes, two, and two alone: rows of three nodes' width, each as high as its largest part."""
-    places = places_of(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7))).coordinates
+    places, _ = map_coordinates(Graph.from_edges([(0, 3), (3, 5), (1, 4)], names=range(7)))
     three, two = np.sqrt(3), np.sqrt(2)
     expected = {0: (0, 0), 3: (three - 0.7, 0), 5: ((three - 0.7) / 2, 0.7 - three)}
     expected |= {1: (0, -three), 4: (two - 0.7, -three), 2: (two, -three), 6: (0, -three - two)}
     np.testing.assert_allclose(places, [expected[node] for node in range(7)], atol=1e-12)
-    alone = places_of(Graph.edgeless(5)).coordinates
+    alone, _ = map_coordinates(Graph.edgeless(5))
     np.testing.assert_array_equal(alone, [[0, 0], [1, 0], [2, 0], [0, -1], [1, -1]])
 
 
 def test_of_very_many_nodes_and_signals_some_are_drawn():
-    graph = Graph.edgeless(2 * MAX_NODES)
-    places = places_of(graph)
-    assert places.nodes.size == MAX_NODES
-    assert (places.nodes[0], places.nodes[-1]) == (0, 2 * MAX_NODES - 1)
-    assert "are drawn" in places.note
-    shown = shown_signals(1_000, MAX_NODES)
-    assert shown.size * MAX_NODES * 3 <= MAX_VALUES
-    assert (shown[0], shown[-1]) == (0, 999)
+    for number, most in ((2 * MAX_NODES, MAX_NODES), (MAX_NODES + 1, MAX_NODES), (1_000, 6), (5, 6), (3, 1)):
+        shown = evenly_spaced(number, most)
+        assert shown.size == min(number, most)
+        assert (shown[0], shown[-1]) == (0, number - 1 if most > 1 else 0)
+        assert np.ptp(np.diff(shown)) <= 1 if most > 1 else True
 
 
 def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
@@ -839,3 +841,7 @@ def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
     assert data_of(page)["start"]["signal"] == 2  # of 0, 4, 7 and 11 the nearest
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page
+    monkeypatch.setattr("spectralgp.show.report.figures.MAX_NODES", 3)
+    page = page_of(told, "some", 1.0)
+    assert data_of(page)["names"] == ["0", "3", "6"]
+    assert " Of 7 nodes 3 are drawn, evenly spaced in their order." in page

@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 from spectralgp import Graph
 from spectralgp.scores import calibration_of
+from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import figures
-from spectralgp.show.report.numbers import FilterBands, LearntFilter, Predictions
-from spectralgp.show.report.shapes import shape_of
+from spectralgp.show.report.numbers import FilterBands, Predictions
 
 NAN = np.nan
 NODES = np.arange(3)
@@ -22,7 +22,7 @@ OBSERVED = np.array([[1.0, 2.0, 3.0], [2.0, NAN, 5.0], [0.0, 1.0, NAN]])
 MEAN = np.array([[1.5, 2.0, 1.0], [2.0, 3.0, 4.0], [0.0, 4.0, 1.0]])
 
 
-EMPTY = FilterBands("Laplacian", np.array([0.0, 1.0]), (), np.array([0.0, 1.0]), np.ones(1), np.ones(1))
+EMPTY = FilterBands("Laplacian", {}, {}, np.array([0.0, 1.0]), np.ones(1), np.ones(1))
 
 
 def predictions(imputed=None, baseline=None, std=1.0):
@@ -37,7 +37,7 @@ def page_data(shown, graph=None, calibration=None):
     names = ("u", "v", "w")[: graph.n_nodes] if graph.n_nodes < 4 else tuple(map(str, range(graph.n_nodes)))
     calibration = calibration_of(np.linspace(0.01, 0.99, 40).reshape(10, 4)) if calibration is None else calibration
     numbers = SimpleNamespace(predictions=shown, names=names, graph=graph, calibration=calibration, bands=EMPTY)
-    return figures.figure_data(numbers, figures.places_of(graph), 1.5)
+    return figures.figure_data(numbers, figures.map_coordinates(graph)[0], 1.5)
 
 
 def traces(data, name):
@@ -153,8 +153,10 @@ def test_names_that_are_long_or_broken_are_one_short_line():
     ],
 )
 def test_labels_are_places_along_an_axis(labels, places, order, kind, title):
-    along = figures.positions_of(labels)
-    assert (along.places, along.order, along.kind, along.title) == (places, order, kind, title)
+    assert figures.signal_axis(labels) == (places, {"type": kind, "title": title})
+    shown = Predictions("left out", tuple(labels), *np.ones((3, len(labels), 1)), None, np.zeros(1))
+    data = page_data(shown)
+    assert (data["along"], data["order"]) == (places, order)
 
 
 def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
@@ -170,13 +172,11 @@ def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
 
 def test_filters_have_an_axis_for_their_units_and_one_for_shares():
     """What carries over has none of them, so that it is drawn below the others, and the spectrum below both."""
-    modes = (np.linspace(0, 1, 3), np.full(3, 1 / 3))
 
     def bands(*kinds):
-        values = np.array([3.0, 2.0, 1.0])
-        filters = tuple(LearntFilter(which, values, None, shape_of(modes, values)) for which in kinds)
-        shares = np.array([0.25, 0.75])
-        return FilterBands("Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 0.5, 1]), shares, shares[::-1])
+        values, shares = np.array([3.0, 2.0, 1.0]), np.array([0.25, 0.75])
+        filters = {which: filter_curve(FILTER_NAMES[which], np.linspace(0, 1, 3), values, None) for which in kinds}
+        return FilterBands("Laplacian", filters, {}, np.array([0, 0.5, 1]), shares, shares[::-1])
 
     for kinds, rows in (
         (("signal", "residual", "carry"), [1, 1, 1, 1, 2, 2, 3, 3]),

@@ -17,9 +17,10 @@ from spectralgp import Graph, GraphGPForecaster, load
 from spectralgp.scores import INTERVAL_LEVELS, coverage
 from spectralgp.series import MaternComponent
 from spectralgp.series.backtests import Backtest
+from spectralgp.show.curves import Curve, component_curves
 from spectralgp.show.report import series
 from spectralgp.show.report.figures import series_figures
-from spectralgp.show.report.series import ComponentCurve, SeriesReport, forecast_predictions, learnt_curves
+from spectralgp.show.report.series import SeriesReport, forecast_predictions
 from tolerances import EXACT
 
 NAMES = [f"<b>{letter}" for letter in "fedcba"]  # in another order than the graph's
@@ -106,7 +107,7 @@ def test_figures_have_the_scores_of_the_backtest(model, page):
         assert observed["name"] == f"in {level:.0%} intervals"
         np.testing.assert_allclose(values_of(observed["y"]), found.coverages[place])
     for which, (band, line) in zip(("rate", "power"), np.reshape(figures["rate-plot"]["data"], (2, 2)), strict=True):
-        (curve,) = learnt_curves(model, which, values_of(line["x"]))
+        (curve,) = component_curves(model, which, values_of(line["x"]))
         np.testing.assert_allclose(values_of(line["y"]), curve.values)
         np.testing.assert_allclose(values_of(band["y"]), [*curve.high, *curve.low[::-1]])
     heads, cells = series.by_horizon(found)
@@ -132,7 +133,7 @@ def test_bands_are_of_two_deviations_of_the_logarithm_and_a_factor_of_a_thousand
     found = np.array([0.0, 0.7]), np.array([[2.0, 1.0], [4.0, 0.5]]), np.array([[0.1, 1e6], [2.0, 0.25]])
     model = SimpleNamespace(component_names_=("one", "other"), response=lambda *_, **__: found)
     for which, (one, other) in (("power", (2.0, [4.0, 0.5])), ("rate", (0.5, [0.25, 2.0]))):
-        first, second = learnt_curves(model, which)
+        first, second = component_curves(model, which)
         assert (first.name, second.name) == ("one", "other")
         np.testing.assert_allclose(first.values, [one, 1.0])
         np.testing.assert_allclose(first.low, [one * np.exp(-0.1), 1e-3])
@@ -286,9 +287,7 @@ def test_intervals_that_do_not_hold_are_told(model):
 
 def test_how_long_patterns_last_in_words(model):
     ends = np.array([0.0, 1.0])
-    times = [
-        ComponentCurve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])
-    ]
+    times = [Curve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])]
     said = " ".join(series.time_scale_words(numbers_of(model, None, times)))
     assert (
         "Matern 1/2: patterns common to neighbours last about 1,200 steps, differences between neighbours about 3."
@@ -298,7 +297,7 @@ def test_how_long_patterns_last_in_words(model):
 
 
 def test_how_much_neighbours_have_a_say_in_words(model):
-    times = [ComponentCurve("Matern 1/2", np.array([0.0, 1.0]), np.array([2.0, 2.1]), *np.ones((2, 2)))]
+    times = [Curve("Matern 1/2", np.array([0.0, 1.0]), np.array([2.0, 2.1]), *np.ones((2, 2)))]
 
     def said(weights, drift=()):
         on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))

@@ -173,7 +173,7 @@ def answers(space, line, values):
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
 def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
     """As Python they refuse what compiled ones would do in silence; with a high tolerance states are steady soon."""
-    loops = pytest.importorskip("spectralgp.model.statespace.loops")
+    loops = pytest.importorskip("spectralgp.model.statespace.compiled")
     space, times, values = case(name, spacing, n_steps=40, n_modes=2)
     times, values = times[:24], values[:24]
     line = Timeline.of(times)
@@ -235,7 +235,7 @@ def test_changes_have_settled_when_those_to_come_add_up_to_little(change, before
 @pytest.mark.parametrize("kind", ["loops", "plain"])
 def test_steps_that_repeat_are_taken_at_once(kind, monkeypatch):
     """Steps whose gains have settled have one row; those whose information has settled too are one step back."""
-    loops, n_steps = pytest.importorskip("spectralgp.model.statespace.loops"), 300
+    loops, n_steps = pytest.importorskip("spectralgp.model.statespace.compiled"), 300
     taken, name = [], {"loops": "_multiply_matrix", "plain": "written_out"}[kind]
     module = {"loops": loops, "plain": plain}[kind]
     counted = getattr(module, name)

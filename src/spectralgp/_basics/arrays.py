@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,20 +19,12 @@ from threadpoolctl import ThreadpoolController
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
-class _ThreadLimit:
-    """Number of threads of Python inside `few_threads`, and the user's settings of the linear algebra libraries.
-
-    The limit applies to the process: the first thread inside sets it, and the last one restores the user's.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.n_inside = threading.Lock(), 0
-        self.users: dict[Any, int] = {}
-
-
-_limit = _ThreadLimit()
+# the limit applies to the process: the first thread of Python inside sets it, and the last one restores the user's
+_lock = threading.Lock()
+_inside: list[dict[Any, int]] = []  # per thread inside, the user's numbers of threads of linear algebra
 # in a forked process no thread is left to release the lock
-os.register_at_fork(after_in_child=lambda: setattr(_limit, "lock", threading.Lock()))
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
 
 @contextmanager
@@ -43,18 +36,17 @@ def few_threads(n_rows: int) -> Iterator[None]:
     if n_rows > SMALL:
         yield
         return
-    with _limit.lock:
-        if _limit.n_inside == 0:
-            _limit.users = {pool: pool.get_num_threads() for pool in _pools()}
+    with _lock:
+        _inside.append(_inside[0] if _inside else {pool: pool.get_num_threads() for pool in _pools()})
+        if len(_inside) == 1:
             _set_threads(dict.fromkeys(_pools(), 1))
-        _limit.n_inside += 1
     try:
         yield
     finally:
-        with _limit.lock:
-            _limit.n_inside -= 1
-            if _limit.n_inside == 0:
-                _set_threads(_limit.users)
+        with _lock:
+            users = _inside.pop()
+            if not _inside:
+                _set_threads(users)
 
 
 @cache

@@ -83,6 +83,25 @@ def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _is_watched() -> bool:
+    """Whether a bar would be seen: in a notebook, or where the error stream is a terminal."""
+    # a Windows program without a console has no error stream
+    return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")  # whose shell, in a notebook, has a kernel behind it
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+def new_bar(**options: Any) -> Any:
+    """Bar of tqdm on the error stream, which draws nothing where nobody would see it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook without ipywidgets the bar is a line of text
+        from tqdm.auto import tqdm
+    return tqdm(file=sys.stderr, disable=not _is_watched(), **options)
+
+
 @contextmanager
 def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progress | None]:
     """Draw a bar for the work inside, which `step_done` advances; yield its listener, or None without a bar.
@@ -90,21 +109,15 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
     A bar is drawn on the error stream, if that is a terminal or a notebook's, never to a pipe or a log. It has no total
     if `n_steps` is None.
     """
-    ipython = sys.modules.get("IPython")  # whose shell, in a notebook, has a kernel behind it
-    in_notebook = ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
-    # a Windows program without a console has no error stream
-    if not show or not (in_notebook or (sys.stderr is not None and sys.stderr.isatty())):
+    if not show or not _is_watched():
         with _listening(None):  # steps of this work are not those of an outer listener
             yield None
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # in a notebook without ipywidgets the bar is a line of text
-        from tqdm.auto import tqdm
     shown = "{desc}: {n_fmt} [{elapsed}]" if n_steps is None else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
-    columns, rows = (None, None) if in_notebook else shutil.get_terminal_size()  # never zero, as tqdm would have them
-    with tqdm(
-        total=n_steps, desc=title, file=sys.stderr, bar_format=shown, miniters=0, ncols=columns, nrows=rows
-    ) as drawn:
+    columns, rows = (
+        (None, None) if _in_notebook() else shutil.get_terminal_size()
+    )  # never zero, as tqdm would have them
+    with new_bar(total=n_steps, desc=title, bar_format=shown, miniters=0, ncols=columns, nrows=rows) as drawn:
         bar = _Bar(title, drawn)
         with reporting_to(bar):
             yield bar

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import json
-import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich import box
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -29,36 +27,47 @@ EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
 MAX_NAME_BYTES = 255  # of a file name, in nearly all file systems
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Command:
-    """Arguments of a command: one field per option. Those of base classes come last in its help."""
-
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+Answer = tuple[dict[str, Any], RenderableType]  # facts for programs, and what people read
+Work = TypeVar("Work", bound=Callable[..., Answer])
+COMMANDS: dict[str, Callable[..., None]] = {}  # in the order of the help
 
 
-Options = TypeVar("Options", bound=Command)
-COMMANDS: dict[str, type[Command]] = {}  # in the order of the help
+def command(line: str) -> Callable[[Work], Work]:
+    """Make a function that returns an answer a command: its parameters are options, and a line lists it in --help.
 
+    A parameter whose type is a dataclass stands for its fields: options that several commands have.
+    """
 
-@dataclass_transform(eq_default=False, frozen_default=True)
-def command(module: str, line: str) -> Callable[[type[Options]], type[Options]]:
-    """Make a dataclass of options a command: a module's function of its name runs it, and a line lists it in --help."""
+    def registered(work: Work) -> Work:
+        own = _parameters(work)
+        groups: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
 
-    def registered(options: type[Options]) -> type[Options]:
-        options, name = dataclass(frozen=True, eq=False)(options), options.__name__.removesuffix("Command").lower()
+        def run(
+            *,
+            as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+            debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+            **typed: Any,
+        ) -> None:
+            for name, group in groups.items():
+                typed[name] = group(**{one.name: typed.pop(one.name) for one in _parameters(group)})
+            with reporting_errors(debug):
+                print_answer(*work(**typed), as_json)
 
-        def run(**typed: Any) -> None:
-            work, asked = getattr(import_module(f"spectralgp.cli.{module}"), name), options(**typed)
-            with reporting_errors(asked.debug):
-                work(asked)
-
-        vars(run)["__signature__"] = inspect.signature(options, eval_str=True)  # from which Typer makes the options
-        app.command(name, help=inspect.getdoc(options), short_help=line)(run)
-        COMMANDS[name] = options
-        return options
+        options = [part for one in own for part in (_parameters(groups[one.name]) if one.name in groups else [one])]
+        options += _parameters(run)[:-1]
+        keywords = [one.replace(kind=one.KEYWORD_ONLY) for one in options]
+        vars(run)["__signature__"] = inspect.Signature(keywords)  # from which Typer makes the options
+        run.__doc__ = work.__doc__
+        app.command(work.__name__, short_help=line)(run)
+        COMMANDS[work.__name__] = run
+        return work
 
     return registered
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Parameters of a function, or of a dataclass, with their types."""
+    return list(inspect.signature(function, eval_str=True).parameters.values())
 
 
 def _print_version(is_asked: bool) -> None:
@@ -125,27 +134,19 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
         raise typer.BadParameter(f"{given[-1]} must not be written twice. Choose two names.")
 
 
-def print_answer(asked: Command, answer: dict[str, Any], text: str | Callable[[], None]) -> None:
-    """Print an answer as JSON, in which non-finite values are null, or as text (by a function that prints it)."""
-    if asked.as_json:
-        sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+def print_answer(facts: dict[str, Any], text: RenderableType, as_json: bool = False) -> None:
+    """Print facts as JSON, in which non-finite values are null, or else text, or tables and texts of rich."""
+    if as_json:
+        from msgspec import json
+
+        # arrays and numbers of NumPy become lists and numbers; paths and the like, texts
+        encoded = json.encode(facts, enc_hook=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+        sys.stdout.write(json.format(encoded, indent=2).decode() + "\n")
         sys.stdout.flush()
-    elif callable(text):
-        text()
-    else:
+    elif isinstance(text, str):  # never wrapped
         typer.echo(text)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if hasattr(value, "tolist"):  # of NumPy
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, bool | int | str | None) else str(value)
+    else:
+        Console().print(text, crop=False)  # paths stay whole
 
 
 @dataclass(frozen=True)

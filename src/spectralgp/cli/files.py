@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,26 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor
+from spectralgp import Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.cli.commands import (
-    CompareCommand,
-    FitCommand,
-    ForecastCommand,
-    ImputeCommand,
-    PlotCommand,
-    PredictCommand,
-    ReportCommand,
-    ScoreCommand,
-    TableCommand,
-    UpdateCommand,
-)
+from spectralgp.cli.option import LearningOptions, ObservationOptions, TableOptions
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import TIME, clock_kind, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
+from spectralgp.files.tables import FileTable, dialect_of, index_of, read_table
 from spectralgp.graphs import GraphBase
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.model.kernels.forms import Clock
@@ -70,17 +59,15 @@ class InputColumns:
     columns: tuple[str, ...] = ()  # of the table, that the fitted model has
 
 
-def signal_table(asked: TableCommand, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
+def signal_table(path: Path, graph: GraphBase, table: TableOptions, *, in_order: bool = False) -> pd.DataFrame:
     """Read signals on a graph; their times must increase if `in_order`."""
-    return signals_from_file(
-        path, graph, layout=asked.layout, nodes=asked.nodes, date_format=asked.date_format, in_order=in_order
-    )
+    return signals_from_file(path, graph, in_order=in_order, **vars(table))
 
 
-def dialect_for(asked: TableCommand | ForecastCommand, *paths: Path | None) -> Dialect:
-    """Dialect of the first given file, to write tables in."""
+def dialect_for(date_format: str | None, *paths: Path | None) -> dict[str, Any]:
+    """Options of pandas' `to_csv` that write tables as in the first given file."""
     given = [path for path in paths if path is not None]
-    return dialect_of(given[0], asked.date_format) if given else Dialect(date_format=asked.date_format)
+    return dialect_of(given[0], date_format) if given else {"date_format": date_format}
 
 
 @contextmanager
@@ -102,11 +89,13 @@ def signal_model(model: Any, path: Path) -> GraphGPRegressor:
     raise ValueError(f"{path} must hold a model of signals for this command; got {got}. Use {use}.")
 
 
-def auxiliary_data(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
+def auxiliary_data(
+    typed: Mapping[str, str | None], table: TableOptions, graph: GraphBase, index: pd.Index[Any] | None
+) -> dict[str, Any]:
     """Exposures and trials that were given, by name: a number, or a table with the rows of an index."""
     found: dict[str, Any] = {}
-    for name in ("exposure", "trials", "observed_exposure"):
-        text, option = getattr(asked, name, None), f"--{name.replace('_', '-')}"
+    for name, text in typed.items():
+        option = f"--{name.replace('_', '-')}"
         if text is None:
             continue
         with suppress(ValueError):
@@ -115,28 +104,28 @@ def auxiliary_data(asked: TableCommand, graph: GraphBase, index: pd.Index[Any] |
         path = Path(text)
         if not path.is_file():
             raise typer.BadParameter(f"{option} must be a number, or a table like that of the signals; got {text!r}.")
-        table = signal_table(asked, path, graph)
+        values = signal_table(path, graph, table)
         if index is not None:
-            unknown = index.difference(table.index)
+            unknown = index.difference(values.index)
             if len(unknown):
                 raise typer.BadParameter(f"{option} must have the rows of the signals; got none for {unknown[0]}.")
-            table = table.loc[index]
-        found[name] = table
+            values = values.loc[index]
+        found[name] = values
     return found
 
 
-def graph_of(asked: FitCommand | CompareCommand) -> Graph:
+def graph_of(learning: LearningOptions) -> Graph:
     """Read a graph of edges, of points or of both."""
-    if asked.neighbors is not None and asked.radius is not None:
+    if learning.neighbors is not None and learning.radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
-    if asked.graph is not None:
-        read = graph_from_file(asked.graph, asked.neighbors, asked.radius)
-        return read if asked.points is None else with_points(read, asked.points)
-    if asked.points is None:
+    if learning.graph is not None:
+        read = graph_from_file(learning.graph, learning.neighbors, learning.radius)
+        return read if learning.points is None else with_points(read, learning.points)
+    if learning.points is None:
         raise typer.BadParameter(
             "a graph must be given: pass --graph FILE, or --points FILE with coordinates of nodes."
         )
-    return graph_from_points(asked.points, asked.neighbors, asked.radius)
+    return graph_from_points(learning.points, learning.neighbors, learning.radius)
 
 
 def node_table(path: Path, graph: GraphBase, contents: str) -> dict[str, list[Any]]:
@@ -163,10 +152,10 @@ def node_table(path: Path, graph: GraphBase, contents: str) -> dict[str, list[An
     return found
 
 
-def read_data(asked: FitCommand | CompareCommand, signals: Path) -> CommandData:
+def read_data(signals: Path, learning: LearningOptions, table: TableOptions) -> CommandData:
     """Read a graph, and signals on it with their inputs; a graph without names gets those of the columns."""
-    graph = graph_of(asked)
-    data = make_inputs(asked, signals, graph, input_parts(asked.inputs))
+    graph = graph_of(learning)
+    data = make_inputs(signals, graph, input_parts(learning.inputs), table)
     if graph.names is not None:
         return data
     return replace(data, graph=Graph(graph.weights, list(data.signals.columns), graph.coordinates))
@@ -197,10 +186,10 @@ def input_parts(inputs: list[str] | None) -> InputColumns:
 
 
 def make_inputs(
-    asked: TableCommand, path: Path, graph: GraphBase, parts: InputColumns, *, ahead: bool = False
+    path: Path, graph: GraphBase, parts: InputColumns, table: TableOptions, *, ahead: bool = False
 ) -> CommandData:
     """Read signals and make their inputs; if `ahead`, inputs of the next signals, which are not known yet."""
-    signals, tables = signal_table(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
+    signals, tables = signal_table(path, graph, table, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming_file(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
@@ -210,7 +199,7 @@ def make_inputs(
     columns: tuple[str, ...] = ()
     if parts.table is not None:
         known = parts.columns or None
-        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
+        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=table.date_format))
         columns = tuple(tables[-1].columns)
     recipe = InputRecipe(clock_kind(signals.index) if parts.time else None, parts.lag, columns)
     return CommandData(graph, joined_inputs(tables, signals.index, parts), signals, recipe)
@@ -269,15 +258,20 @@ def fitted_inputs(model: GraphGPRegressor, inputs: list[str] | None) -> InputCol
 
 
 def fitted_data(
-    asked: ImputeCommand | PredictCommand | ScoreCommand | UpdateCommand | PlotCommand | ReportCommand,
-    model: GraphGPRegressor,
-    signals: Path,
-    *,
-    ahead: bool = False,
+    model: GraphGPRegressor, signals: Path, inputs: list[str] | None, table: TableOptions, *, ahead: bool = False
 ) -> CommandData:
     """Read signals for a fitted model, or make those `ahead` of them, with the inputs of its fit."""
-    data = make_inputs(asked, signals, model.graph_, fitted_inputs(model, asked.inputs), ahead=ahead)
+    data = make_inputs(signals, model.graph_, fitted_inputs(model, inputs), table, ahead=ahead)
     return replace(data, inputs=in_order(data.inputs, model))
+
+
+def model_and_data(
+    path: Path, signals: Path, inputs: list[str] | None, table: TableOptions, observing: ObservationOptions
+) -> tuple[GraphGPRegressor, CommandData, dict[str, Any]]:
+    """Load a model of signals, and read signals for it with their exposures or trials."""
+    model = signal_model(load(path), path)
+    data = fitted_data(model, signals, inputs, table)
+    return model, data, auxiliary_data(vars(observing), table, model.graph_, data.signals.index)
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
@@ -304,14 +298,10 @@ def exogenous(model: GraphGPForecaster, path: Path | None, date_format: str | No
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
     """Parse times as inputs of a model of time."""
-
-    def refuse(row: int, got: str, remedy: str) -> None:
-        raise typer.BadParameter(f"--at must be a time; got {got}. {remedy}")
-
-    index = parsed_index(at, TIME, date_format, refuse)
+    typed = FileTable(Path("--at"), (TIME,), (at,), np.arange(1, len(at) + 1))
     try:
-        return time_inputs(index, clock)
+        return time_inputs(index_of(typed, 0, date_format), clock)
     except ValueError as error:
-        wanted = {"numbers": "numbers", "dates": "dates as 2024-01-31"}
+        wanted = {"numbers": "numbers", "dates": f"dates as {date_format or '2024-01-31'}"}
         either = " or ".join(wanted.values()) if clock is None else f"{wanted[clock]}, as the model was fitted to"
         raise typer.BadParameter(f"--at must be {either}; got {', '.join(at)}.") from error

@@ -1,4 +1,4 @@
-"""Command `info`: versions, threads and devices."""
+"""Versions, threads and devices, for the command `info`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy  # noqa: F401 - its threads are listed
 from threadpoolctl import threadpool_info
 
 from spectralgp import __version__
-from spectralgp.cli.app import print_answer
-from spectralgp.cli.commands import InfoCommand
+from spectralgp.cli.app import Answer
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 OPTIONAL = {  # libraries, by the extras that install them
@@ -32,7 +31,7 @@ OPTIONAL = {  # libraries, by the extras that install them
 }
 
 
-def info(asked: InfoCommand) -> None:
+def installed() -> Answer:
     """List versions, threads and devices."""
     threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
     versions = {name: installed_version(name) for name in (*LIBRARIES, *OPTIONAL)}
@@ -52,7 +51,7 @@ def info(asked: InfoCommand) -> None:
     listed = ", ".join(f"{name} {number}" for name, number in sorted(threads.items())) or "none known"
     lines.append(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
     lines.append(f"devices: {', '.join(['cpu', *cuda_devices()])}")
-    print_answer(asked, answer, "\n".join(lines))
+    return answer, "\n".join(lines)
 
 
 def installed_version(name: str) -> str | None:

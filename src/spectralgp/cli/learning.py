@@ -1,9 +1,10 @@
-"""Commands `fit` and `compare`: learn a model from files, and compare graph kernels."""
+"""Models of commands `fit` and `compare`: from files, by names of kernels, beside baselines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from operator import attrgetter
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 
 from spectralgp import (
     Chebyshev,
@@ -24,11 +26,11 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp._basics.checks import Array, Mask
-from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp._basics.saved import kinds_of
 from spectralgp.cli import files
-from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
-from spectralgp.cli.commands import AUTO, CompareCommand, FitCommand
+from spectralgp.cli.app import Answer, ResultColumn, table_of
+from spectralgp.cli.option import AUTO, LearningOptions
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
 from spectralgp.model.kernels.named import PositiveParameters
@@ -76,60 +78,33 @@ def with_degree(kernel: str, degree: str | None) -> str:
     return f"polynomial:{degree}"
 
 
-def fit(asked: FitCommand) -> None:
-    """Learn a model from files, and save it."""
-    check_outputs(asked.out, force=asked.force)
-    kernel = kernel_named(with_degree(asked.kernel, asked.degree))
-    path = asked.classes if asked.signals is None else asked.signals
-    if path is None or None not in (asked.signals, asked.classes):
-        got = "neither" if path is None else "both"
-        raise typer.BadParameter(f"one of --signals and --classes must be given; got {got}.")
-    data, beside, evidence = None, dict[str, Any](), ""
-    model: Fitted
-    if asked.signals is None:
-        model, given = classifier_of(asked, kernel, path)
-    else:
-        data = files.read_data(asked, path)
-        if asked.season:
-            model, given = forecaster_of(asked, kernel, data)
-        else:
-            model, given = regressor_of(asked, kernel, data)
-            beside = files.auxiliary_data(asked, data.graph, data.signals.index)
-    start = perf_counter()
-    with files.naming_file(path):
-        model.fit(*given, **beside)
-    seconds = perf_counter() - start
-    if isinstance(model, GraphGPRegressor) and data is not None:
-        model.input_recipe_, evidence = data.recipe, f"Log evidence {model.log_marginal_likelihood_:.2f} nats; "
-    model.save(asked.out)
-    known = {"model": asked.out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
-    said = f"{model.summary().rstrip()}\n\n{evidence}{seconds:.1f} s.\nSaved as {asked.out}."
-    print_answer(asked, {**known, **_learnt(model, data), "seconds": seconds}, said)
-
-
 def regressor_of(
-    asked: FitCommand, kernel: GraphKernel | None, data: files.CommandData
+    data: files.CommandData,
+    kernel: GraphKernel | None,
+    learning: LearningOptions,
+    device: str | None = None,
+    likelihood: str = "gaussian",
 ) -> tuple[GraphGPRegressor, tuple[Any, ...]]:
     """Model of signals, with its inputs and signals."""
-    if asked.device == "cuda" and asked.spectrum == "exact":
+    if device == "cuda" and learning.spectrum == "exact":
         raise typer.BadParameter("--device must be cpu with --spectrum exact, which is computed on the CPU.")
-    settings = Chebyshev(device="cuda") if asked.device == "cuda" else asked.spectrum
+    settings = Chebyshev(device="cuda") if device == "cuda" else learning.spectrum
     model = GraphGPRegressor(
         data.graph,
-        Stacking(kernel, n_jobs=asked.jobs),
-        random_state=asked.seed,
+        Stacking(kernel, n_jobs=learning.jobs),
+        random_state=learning.seed,
         spectrum=settings,
         verbose=1,
-        likelihood=asked.likelihood,
+        likelihood=likelihood,
     )
     return model, (data.inputs, data.signals)
 
 
 def forecaster_of(
-    asked: FitCommand, kernel: GraphKernel | None, data: files.CommandData
+    data: files.CommandData, season: list[str], kernel: GraphKernel | None, inputs: list[str] | None
 ) -> tuple[GraphGPForecaster, tuple[Any, ...]]:
     """Model of a time series, with its rows and covariates beside time."""
-    parts, season = files.input_parts(asked.inputs), asked.season or []
+    parts = files.input_parts(inputs)
     if kernel is not None:
         raise typer.BadParameter("--kernel and --degree must be left out with --season: series have their own kernels.")
     if not parts.time or parts.lag is not None:
@@ -143,23 +118,16 @@ def forecaster_of(
     return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
 
 
-def classifier_of(
-    asked: FitCommand, kernel: GraphKernel | None, path: Path
-) -> tuple[GraphGPClassifier, tuple[Any, ...]]:
+def classifier_of(path: Path, learning: LearningOptions) -> tuple[GraphGPClassifier, tuple[Any, ...]]:
     """Model of classes of nodes, with its features and labels."""
-    left = {"--kernel": kernel, "--season": asked.season, "--exposure": asked.exposure, "--trials": asked.trials}
-    left |= {"--device": asked.device, "--likelihood": asked.likelihood if asked.likelihood != "gaussian" else None}
-    typed = [name for name, value in left.items() if value]
-    if typed:
-        raise typer.BadParameter(f"{typed[0]} must be left out with --classes, which has no such option.")
-    graph, parts = files.graph_of(asked), files.input_parts(asked.inputs)
+    graph, parts = files.graph_of(learning), files.input_parts(learning.inputs)
     if parts.time or parts.lag is not None:
         raise typer.BadParameter("--inputs must be a table of node and features with --classes: classes have no time.")
     columns = files.node_table(path, graph, "its class")
     if len(columns) > 1:
         raise typer.BadParameter(f"--classes must have two columns, node and class; got {len(columns) + 1}.")
     features = None if parts.table is None else node_features(parts.table, graph)
-    return GraphGPClassifier(graph, spectrum=asked.spectrum, verbose=1), (features, next(iter(columns.values())))
+    return GraphGPClassifier(graph, spectrum=learning.spectrum, verbose=1), (features, next(iter(columns.values())))
 
 
 def node_features(path: Path, graph: GraphBase) -> Array:
@@ -179,7 +147,7 @@ def node_features(path: Path, graph: GraphBase) -> Array:
     return values
 
 
-def _learnt(model: Fitted, data: files.CommandData | None) -> dict[str, Any]:
+def learnt(model: Fitted, data: files.CommandData | None) -> dict[str, Any]:
     """Learnt values, for the answer in JSON."""
     if isinstance(model, GraphGPClassifier):
         learnt = {"weights": model.kernel_weights_, "temperature": model.temperature_}
@@ -218,48 +186,34 @@ IMPUTATION_COLUMNS = {
 }
 
 
-def compare(asked: CompareCommand) -> None:
-    """Compare graph kernels with each other and with baselines."""
-    names = dict.fromkeys(part.strip() for part in asked.kernels.split(","))
-    kernels = {name: kernel_named(name) for name in names if name}
-    data = files.read_data(asked, asked.signals)
-    n_held_out = max(round(asked.held_out * len(data.signals)), 1)
-    if len(data.signals) - n_held_out < 2:
-        raise ValueError(
-            f"{asked.signals} must have at least 2 signals beside those held out, {n_held_out}; got "
-            f"{len(data.signals)}. Add rows."
-        )
+def compared(
+    kernels: Mapping[str, GraphKernel | None], data: files.CommandData, n_held_out: int, learning: LearningOptions
+) -> Answer:
+    """Learn models of kernels from the first rows, and compare them with baselines on the last."""
     training, new = data.part(slice(None, -n_held_out)), data.part(slice(-n_held_out, None))
-    learnt = list(_learnt_kernels(asked, kernels, training, new))
-    if not learnt:
+    models = list(_learnt_kernels(kernels, training, new, learning))
+    if not models:
         raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
-    model, errors, pits, _ = learnt[reference_of([errors for _, errors, *_ in learnt])]
+    model, errors, pits, _ = models[reference_of([errors for _, errors, *_ in models])]
     others, imputed = _baselines(training, new), _imputations(model, errors.name, data, new)
     sentences = comparison_words(errors, pits, others, imputed)
-    rows = [row for *_, row in learnt]
+    rows = [row for *_, row in models]
     baselines, imputations = [row_of(one) for one in others], [row_of(one) for one in imputed]
     answer: dict[str, Any] = {"n_signals": len(training.signals), "n_held_out": n_held_out}
     answer |= {"kernels": rows, "baselines": baselines, "imputations": imputations, "words": sentences}
 
-    def show() -> None:
-        console, hidden = Console(), ""
-        for sentence in sentences:
-            console.print(sentence, highlight=False, markup=False)
-        console.print(table_of([*rows, *baselines], COLUMNS))
-        if imputed:
-            console.print(table_of(imputations, IMPUTATION_COLUMNS, title="\nimputation"))
-            hidden = f" Imputation: {imputed[0].n_values} observed values of the held-out signals were hidden, in runs "
-            hidden += "like those of the missing values."
-        console.print(
-            f"Learnt from {len(training.signals)} signals; the last {n_held_out} are held out. Log evidence: total in "
-            "nats. Leave-one-out and held-out: log density in nats per signal. Larger is better for all three. RMSE: "
-            "of held-out values. The last rows are baselines. In 90%: share of held-out values inside their 90% "
-            f"interval.{hidden} The best values are bold.",
-            style="dim",
-            highlight=False,
-        )
-
-    print_answer(asked, answer, show)
+    tables, hidden = [table_of([*rows, *baselines], COLUMNS)], ""
+    if imputed:
+        tables.append(table_of(imputations, IMPUTATION_COLUMNS, title="\nimputation"))
+        hidden = f" Imputation: {imputed[0].n_values} observed values of the held-out signals were hidden, in runs "
+        hidden += "like those of the missing values."
+    notes = (
+        f"Learnt from {len(training.signals)} signals; the last {n_held_out} are held out. Log evidence: total in "
+        "nats. Leave-one-out and held-out: log density in nats per signal. Larger is better for all three. RMSE: of "
+        "held-out values. The last rows are baselines. In 90%: share of held-out values inside their 90% interval."
+        f"{hidden} The best values are bold."
+    )
+    return answer, Group(*map(Text, sentences), *tables, Text(notes, style="dim"))
 
 
 def reference_of(errors: Sequence[PredictionErrors]) -> int:
@@ -296,39 +250,29 @@ def row_of(found: PredictionErrors, **more: float | None) -> dict[str, Any]:
 
 
 def _learnt_kernels(
-    asked: CompareCommand,
     kernels: Mapping[str, GraphKernel | None],
     training: files.CommandData,
     new: files.CommandData,
+    learning: LearningOptions,
 ) -> Iterator[tuple[GraphGPRegressor, PredictionErrors, Array, dict[str, Any]]]:
     """Models of kernels, each with its errors, PIT values and row; a note names a kernel that cannot be learnt."""
-    with progress_bar("compare", len(kernels), show=True) as progress:
+    with progress_bar("compare", len(kernels), show=True):
         for name, kernel in kernels.items():
-            stacking = Stacking(kernel, n_jobs=asked.jobs)
-            model = GraphGPRegressor(training.graph, stacking, random_state=asked.seed, spectrum=asked.spectrum)
+            stacking = Stacking(kernel, n_jobs=learning.jobs)
+            model = GraphGPRegressor(training.graph, stacking, random_state=learning.seed, spectrum=learning.spectrum)
+            start = perf_counter()
             try:
-                yield _learnt_kernel(name, model, training, new)
+                model.fit(training.inputs, training.signals)
+                more = {"log_evidence": model.log_marginal_likelihood_, "seconds": perf_counter() - start}
+                predicted = observed_and_predicted(model, new.inputs, new.signals)
+                densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
+                with suppress(ValueError):  # no closed form for a large graph with missing values
+                    more["leave_one_out"] = float(np.nanmean(model.leave_one_out("signal").log_density))
+                found = PredictionErrors.of(name, *predicted, densities)
+                yield model, found, pit(*predicted), row_of(found, **more)
             except ValueError as error:  # such as a kernel that a large graph cannot have
                 typer.echo(f"note: {name} is left out: {' '.join(str(error).split())}", err=True)
-            if progress is not None:
-                progress(name)
-
-
-def _learnt_kernel(
-    name: str, model: GraphGPRegressor, training: files.CommandData, new: files.CommandData
-) -> tuple[GraphGPRegressor, PredictionErrors, Array, dict[str, Any]]:
-    start = perf_counter()
-    model.fit(training.inputs, training.signals)
-    seconds = perf_counter() - start
-    predicted = observed_and_predicted(model, new.inputs, new.signals)
-    densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))
-    found = PredictionErrors.of(name, *predicted, densities)
-    try:
-        left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
-    except ValueError:  # no closed form for a large graph with missing values
-        left_out = None
-    evidence = model.log_marginal_likelihood_
-    return model, found, pit(*predicted), row_of(found, log_evidence=evidence, leave_one_out=left_out, seconds=seconds)
+            step_done(name)
 
 
 def _baselines(training: files.CommandData, new: files.CommandData) -> list[PredictionErrors]:

@@ -1,4 +1,4 @@
-"""Commands `demo` and `example`: a demonstration of imputation, and files to try the other commands with.
+"""A demonstration of imputation, and tables to try the other commands with.
 
 The demonstration has particulate matter at 50 stations in the German countryside. A fortnight of every station is
 hidden, and imputed by the model and by methods that people use instead.
@@ -8,30 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 from sklearn.impute import KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.cli.app import ResultColumn, check_outputs, print_answer, table_of
-from spectralgp.cli.commands import DemoCommand, ExampleCommand
-from spectralgp.datasets import load_air_quality, load_us_income
-from spectralgp.files.tables import write_tables
+from spectralgp._basics.progress import progress_bar, step_done
+from spectralgp.cli.app import Answer, ResultColumn, table_of
+from spectralgp.datasets import Dataset, load_air_quality, load_us_income
 from spectralgp.learning.baselines import graph_neighbours, iterative
 from spectralgp.scores import coverage, root_mean_square_error
+from spectralgp.show.curves import Which
 from spectralgp.show.plots import COLOURS, plot_filter, plot_imputed, plot_signal
-from spectralgp.show.report.numbers import Which
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -60,32 +58,12 @@ Row = dict[str, Any]  # method, rmse, mean_error (of logarithms) and coverage (N
 
 
 @dataclass(frozen=True, eq=False)
-class Outages:
-    """Logarithms of concentrations, shape (n_days, n_stations), with real and artificial outages."""
-
-    graph: Graph
-    dates: NDArray[np.datetime64]
-    measured: Array
-    known: Array  # NaN in artificial outages too
-
-    @property
-    def hidden(self) -> NDArray[np.bool_]:
-        """Mask of the measured values in artificial outages."""
-        return np.isnan(self.known) & np.isfinite(self.measured)
-
-    @property
-    def inputs(self) -> Array:
-        """Numbers of the days, shape (n_days, 1)."""
-        return np.arange(len(self.dates), dtype=float)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
 class DemoResult:
     """Errors of every method, ours last, and our imputed values."""
 
     rows: list[Row]
     model: GraphGPRegressor
-    data: Outages
+    data: Dataset
     completed: Array
     std: Array
     picture: Path
@@ -111,36 +89,41 @@ class DemoResult:
         )
 
 
-def made_outages() -> Outages:
-    """Data of the demonstration."""
+def made_outages() -> Dataset:
+    """Data of the demonstration, shape (n_days, n_stations): logarithms of concentrations, with artificial outages.
+
+    `measured` is NaN in real outages, `known` in artificial ones too, whose measured values are the `hidden` ones.
+    """
     data = load_air_quality()
     measured = np.log(data.concentrations[:N_DAYS])
     known, random_state = measured.copy(), np.random.default_rng(SEED)
     for station in range(known.shape[1]):
         start = random_state.integers(0, N_DAYS - OUTAGE + 1)
         known[start : start + OUTAGE, station] = np.nan
-    return Outages(data.graph, data.dates[:N_DAYS], measured, known)
+    hidden = np.isnan(known) & np.isfinite(measured)
+    days = np.arange(N_DAYS, dtype=float)[:, None]
+    return Dataset(data.graph, dates=data.dates[:N_DAYS], inputs=days, measured=measured, known=known, hidden=hidden)
 
 
-def interpolate(data: Outages) -> Imputation:
+def interpolate(data: Dataset) -> Imputation:
     """Interpolate linearly over days; before the first and after the last value, repeat it."""
     pandas = require("pandas", "cli", "to interpolate")
     return pandas.DataFrame(data.known).interpolate(limit_direction="both").to_numpy(), None
 
 
-def follow_neighbours(data: Outages) -> Imputation:
+def follow_neighbours(data: Dataset) -> Imputation:
     """Add the neighbours' mean anomaly of a day, equally weighted, to the station's own level."""
     unweighted = Graph((data.graph.weights != 0).astype(float))
     return graph_neighbours(unweighted, data.inputs, data.known), None
 
 
-def without_graph(data: Outages) -> Imputation:
+def without_graph(data: Dataset) -> Imputation:
     """Impute by our own Gaussian process with independent stations."""
     model = GraphGPRegressor(data.graph, Identity(), residual=None, random_state=0)
     return model.fit(data.inputs, data.known).impute(data.inputs, data.known)
 
 
-METHODS: dict[str, Callable[[Outages], Imputation]] = {  # other methods, by name
+METHODS: dict[str, Callable[[Dataset], Imputation]] = {  # other methods, by name
     "Interpolation": interpolate,
     "Mean of neighbours": follow_neighbours,
     "Nearest days": lambda data: (KNNImputer(n_neighbors=5).fit_transform(data.known), None),
@@ -150,34 +133,28 @@ METHODS: dict[str, Callable[[Outages], Imputation]] = {  # other methods, by nam
 
 
 def run_demo(
-    output_folder: Path | str,
-    progress: Progress | None = None,
+    folder: Path,
     model: GraphGPRegressor | None = None,
-    methods: Mapping[str, Callable[[Outages], Imputation]] = METHODS,
+    methods: Mapping[str, Callable[[Dataset], Imputation]] = METHODS,
 ) -> DemoResult:
-    """Impute the hidden values, compare with other methods, and save a picture; `progress` is called after each step.
-
-    The model is the default unless given.
-    """
-    folder = Path(output_folder)
+    """Impute the hidden values, by the default unless a model is given and by other methods, and save a picture."""
     folder.mkdir(parents=True, exist_ok=True)  # fails before the work
-    report = progress or (lambda step: None)
     data, rows = made_outages(), []
     for name, impute in methods.items():
         rows.append(_row(name, data, *impute(data)))
-        report(name)
+        step_done(name)
     ours = GraphGPRegressor(data.graph, random_state=0) if model is None else model
     completed, std = ours.fit(data.inputs, data.known).impute(data.inputs, data.known)
     rows.append(_row(OURS, data, completed, std))
-    report(OURS)
+    step_done(OURS)
     result = DemoResult(rows, ours, data, completed, std, folder / PICTURE)
     with atomic_write(result.picture) as beside:  # a full disk must not cost the picture of an earlier run
         draw(result).savefig(beside, dpi=110)
-    report("picture")
+    step_done("picture")
     return result
 
 
-def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
+def _row(name: str, data: Dataset, completed: Array, std: Array | None) -> Row:
     hidden = data.hidden
     true, found = data.measured[hidden], completed[hidden]
     inside = None if std is None else coverage(true, found, std[hidden], LEVEL)
@@ -241,33 +218,29 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
     ax.set_title(f"Errors, and shares inside {LEVEL:.0%} intervals", loc="left")
 
 
-def demo(asked: DemoCommand) -> None:
-    """Run the demonstration and print its results."""
-    with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
-        result = run_demo(asked.out, progress)
-    answer = {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}
-    print_answer(asked, answer, partial(_print, result))
-
-
-def _print(result: DemoResult) -> None:
-    data, console = result.data, Console()
-    console.print(
+def demonstrated(folder: Path) -> Answer:
+    """Run the demonstration, and say what came of it."""
+    with progress_bar("demo", len(METHODS) + 2, show=True):
+        result = run_demo(folder)
+    data = result.data
+    heading = (
         f"Particulate matter at {data.graph.n_nodes} stations in Germany, {data.dates[0]} to {data.dates[-1]}.\n"
         f"{OUTAGE} consecutive days of every station are hidden, and imputed from the rest."
     )
-    console.print(table_of(result.rows, COLUMNS, name="method", title="method"))
-    console.print(
+    notes = (
         "Errors: root mean square and mean absolute, of logarithms: 0.2 is about 20%. Smaller is better; the best "
-        f"values are bold. Inside: share of hidden values inside their {LEVEL:.0%} intervals, if a method has any.\n",
-        style="dim",
+        f"values are bold. Inside: share of hidden values inside their {LEVEL:.0%} intervals, if a method has any.\n"
     )
-    console.print(result.conclusion + "\n")
-    console.print("Picture:")
-    console.print(f"  {result.picture}", soft_wrap=True, highlight=False)  # never wrapped, for copying
+    table, picture = table_of(result.rows, COLUMNS, name="method", title="method"), f"Picture:\n  {result.picture}"
+    text = Group(
+        *(Text(heading), table, Text(notes, style="dim"), Text(result.conclusion + "\n")),
+        Text(picture, no_wrap=True, overflow="ignore"),  # for copying
+    )
+    return {"methods": result.rows, "conclusion": result.conclusion, "pictures": [result.picture]}, text
 
 
-def example(asked: ExampleCommand) -> None:
-    """Write the files and print their paths."""
+def example_tables() -> dict[str, pd.DataFrame]:
+    """Tables to try the commands with, by the names of their files."""
     pandas = require("pandas", "cli", "to write tables")
     data = load_us_income()
     names, years = list(data.graph.names or ()), pandas.Index(data.years, name="year")
@@ -277,15 +250,10 @@ def example(asked: ExampleCommand) -> None:
     missing = np.random.default_rng(0).random(recent.shape) < MISSING_SHARE
     places = pandas.DataFrame(data.graph.coordinates, columns=["longitude", "latitude"])
     places.insert(0, "name", names)
-    tables = {
+    return {
         "edges.csv": pandas.DataFrame(pairs, columns=["source", "target"]),
         "states.csv": places,
         "incomes.csv": incomes.loc[FIRST:LAST].reset_index(),
         "later.csv": incomes.loc[LAST:].reset_index(),
         "missing.csv": recent.mask(missing).reset_index(),
     }
-    asked.out.mkdir(parents=True, exist_ok=True)
-    files = {asked.out / name: table for name, table in tables.items()}
-    check_outputs(*files, force=asked.force)
-    write_tables(files, index=False)
-    print_answer(asked, {"files": list(files)}, "\n".join(map(str, files)))

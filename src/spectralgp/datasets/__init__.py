@@ -1,29 +1,15 @@
 """Data sets: five that come with the package, those of the paper, and synthetic draws."""
 
+from spectralgp.datasets.dataset import Dataset
 from spectralgp.datasets.embedded import (
-    AirQuality,
-    Fertility,
-    Homicides,
-    Sids,
-    USIncome,
     load_air_quality,
     load_fertility,
     load_homicides,
     load_sids,
     load_us_income,
 )
-from spectralgp.datasets.released import (
-    Cerebellum,
-    Traffic,
-    Uber,
-    Weather,
-    load_cerebellum,
-    load_traffic,
-    load_uber,
-    load_weather,
-)
+from spectralgp.datasets.released import load_cerebellum, load_traffic, load_uber, load_weather
 from spectralgp.datasets.synthetic import (
-    FilteredSignals,
     barabasi_albert_graph,
     draw_filtered_signals,
     draw_inverse_wishart,
@@ -31,16 +17,7 @@ from spectralgp.datasets.synthetic import (
 )
 
 __all__ = [
-    "AirQuality",
-    "Cerebellum",
-    "Fertility",
-    "FilteredSignals",
-    "Homicides",
-    "Sids",
-    "Traffic",
-    "USIncome",
-    "Uber",
-    "Weather",
+    "Dataset",
     "barabasi_albert_graph",
     "draw_filtered_signals",
     "draw_inverse_wishart",

@@ -1,60 +1,39 @@
 """Data that come with the package: incomes, fertility, particulate matter, and counts of deaths in counties.
 
-Nothing is downloaded, and arrays are read-only. ``datasets/data/README.md`` has the sources of the data and their
-terms, which must be passed on with them.
+Nothing is downloaded. ``datasets/data/README.md`` has the sources of the data and their terms, which must be passed on
+with them.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectralgp.datasets.dataset import Dataset
 from spectralgp.graphs import Graph
-from spectralgp.graphs.weights import frozen
 
 
-@dataclass(frozen=True, eq=False)
-class USIncome:
-    """Annual income per head of the 48 contiguous US states, with the graph of borders.
-
-    Attributes
-    ----------
-    graph : Graph
-        48 nodes named by state, in alphabetical order, and 107 edges of weight 1 between states that share a
-        border or a corner; coordinates are the approximate longitude and latitude of each state's centre.
-    years : ndarray of shape (81,)
-        1929 to 2009.
-    incomes : ndarray of shape (81, 48)
-        Personal income per head in current dollars: one signal per year, one column per state.
-    postal_codes : tuple of str
-        Two-letter abbreviations of the states, in the order of the nodes.
-    """
-
-    graph: Graph
-    years: NDArray[np.int64]
-    incomes: NDArray[np.float64]
-    postal_codes: tuple[str, ...]
-
-    @property
-    def relative_incomes(self) -> NDArray[np.float64]:
-        """Log of income over the geometric mean of the states in the same year, of shape (81, 48).
-
-        Inflation and growth common to all states drop out; 0.1 means about ten per cent above the typical state.
-        """
-        log_incomes = np.log(self.incomes)
-        return log_incomes - log_incomes.mean(axis=1, keepdims=True)
-
-
-def load_us_income() -> USIncome:
-    """Read the annual income per head of 48 US states and the states' contiguity graph.
+def load_us_income() -> Dataset:
+    """Read the annual income per head of the 48 contiguous US states, and the graph of their borders.
 
     From the US Bureau of Economic Analysis (public domain), by way of libpysal. Alaska, Hawaii and the District of
     Columbia are not among the states.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 48 nodes named by state, in alphabetical order, and 107 edges of weight 1 between states that share
+          a border or a corner; coordinates are the approximate longitude and latitude of each state's centre.
+        - ``years``, shape (81,): 1929 to 2009.
+        - ``incomes``, shape (81, 48): personal income per head in current dollars, one signal per year, one column per
+          state.
+        - ``relative_incomes``, shape (81, 48): log of income over the geometric mean of the states in the same year.
+          Inflation and growth common to all states drop out; 0.1 means about ten per cent above the typical state.
+        - ``postal_codes``: two-letter abbreviations of the states, in the order of the nodes.
 
     Examples
     --------
@@ -66,35 +45,14 @@ def load_us_income() -> USIncome:
     -0.228
     """
     graph, postal_codes = _border_graph("us_states.csv", "us_contiguity.csv")
-    return USIncome(graph, *_signals("us_income.csv", "int64"), postal_codes)
+    years, incomes = _signals("us_income.csv", "int64")
+    logs = np.log(incomes)
+    relative = logs - logs.mean(axis=1, keepdims=True)
+    return Dataset(graph, years=years, incomes=incomes, relative_incomes=relative, postal_codes=postal_codes)
 
 
-@dataclass(frozen=True, eq=False)
-class Fertility:
-    """Total fertility rates of 198 countries, with the graph of borders.
-
-    Attributes
-    ----------
-    graph : Graph
-        198 nodes named by country, in alphabetical order, and 355 edges of weight 1 between neighbours;
-        coordinates are the longitude and latitude of a point inside each country.
-    years : ndarray of shape (52,)
-        1960 to 2011.
-    rates : ndarray of shape (52, 198)
-        Births per woman, over her life at the rates of the year: one signal per year, one column per country. NaN
-        where the World Bank has no figure.
-    codes : tuple of str
-        Three-letter codes of the countries (ISO 3166-1; KSV for Kosovo), in the order of the nodes.
-    """
-
-    graph: Graph
-    years: NDArray[np.int64]
-    rates: NDArray[np.float64]
-    codes: tuple[str, ...]
-
-
-def load_fertility() -> Fertility:
-    """Read the fertility rates of 198 countries, some of them missing, and the countries' graph.
+def load_fertility() -> Dataset:
+    """Read the fertility rates of 198 countries, some of them missing, and the graph of their borders.
 
     From the World Bank's World Development Indicators. Of 10296 rates 582 (5.7%) are missing, in 16 countries: some
     start late (Greenland in 1990), some report every few years, and three have none (Monaco, San Marino and Tuvalu).
@@ -103,6 +61,16 @@ def load_fertility() -> Fertility:
     leads, the shortest ways over sea that make the graph connected do: 42 of the 355 edges. 28 countries too small for
     the map are the points of their capitals, with one to three neighbours. French Guiana is part of France, which so
     borders Brazil and Suriname.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 198 nodes named by country, in alphabetical order, and 355 edges of weight 1 between neighbours;
+          coordinates are the longitude and latitude of a point inside each country.
+        - ``years``, shape (52,): 1960 to 2011.
+        - ``rates``, shape (52, 198): births per woman, over her life at the rates of the year: one signal per year, one
+          column per country. NaN where the World Bank has no figure.
+        - ``codes``: three-letter codes of the countries (ISO 3166-1; KSV for Kosovo), in the order of the nodes.
 
     Examples
     --------
@@ -113,34 +81,24 @@ def load_fertility() -> Fertility:
     (Graph(198 nodes, 355 edges), (52, 198), 582)
     """
     graph, codes = _border_graph("countries.csv", "country_borders.csv")
-    return Fertility(graph, *_signals("fertility.csv", "int64"), codes)
+    years, rates = _signals("fertility.csv", "int64")
+    return Dataset(graph, years=years, rates=rates, codes=codes)
 
 
-@dataclass(frozen=True, eq=False)
-class AirQuality:
-    """Daily means of particulate matter (PM10) at rural stations, with the graph of near stations.
-
-    Attributes
-    ----------
-    graph : Graph
-        50 stations, named by their European codes, each joined to its five nearest others on the sphere;
-        coordinates are longitude and latitude.
-    dates : ndarray of datetime64 of shape (365,)
-        The days of 2003.
-    concentrations : ndarray of shape (365, 50)
-        Micrograms per cubic metre: one signal per day, one column per station. NaN where a value is missing.
-    """
-
-    graph: Graph
-    dates: NDArray[np.datetime64]
-    concentrations: NDArray[np.float64]
-
-
-def load_air_quality() -> AirQuality:
-    """Read a year of particulate matter at 50 rural stations in Germany, some values missing.
+def load_air_quality() -> Dataset:
+    """Read a year of particulate matter (PM10) at 50 rural stations in Germany, and the graph of near stations.
 
     From the European Environment Agency's AirBase. 2003 is the year of 1998 to 2009 with the fewest values missing, and
     the stations are those that have at least half of its days: 1,043 of 18,250 values (5.7%) are missing.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 50 stations, named by their European codes, each joined to its five nearest others on the sphere;
+          coordinates are longitude and latitude.
+        - ``dates``, shape (365,): the days of 2003.
+        - ``concentrations``, shape (365, 50): daily means in micrograms per cubic metre, one signal per day, one column
+          per station. NaN where a value is missing.
 
     Examples
     --------
@@ -152,39 +110,25 @@ def load_air_quality() -> AirQuality:
     codes, *coordinates = zip(*_rows("air_stations.csv"), strict=True)
     points = np.array(coordinates, dtype=float).T
     graph = Graph.from_points(points, n_neighbors=5, metric="haversine", names=codes)
-    return AirQuality(graph, *_signals("air_quality.csv", "datetime64[D]"))
+    dates, concentrations = _signals("air_quality.csv", "datetime64[D]")
+    return Dataset(graph, dates=dates, concentrations=concentrations)
 
 
-@dataclass(frozen=True, eq=False)
-class Sids:
-    """Sudden infant deaths in the counties of North Carolina, with the graph of neighbours.
-
-    Attributes
-    ----------
-    graph : Graph
-        100 counties, in alphabetical order, and 231 edges of weight 1 between neighbours; coordinates are the
-        longitude and latitude of a point inside each county.
-    periods : tuple of str
-        "1974-78" and "1979-84".
-    deaths : ndarray of shape (2, 100)
-        One row per period, one column per county: counts, of which births are the exposure.
-    births : ndarray of shape (2, 100)
-        Live births.
-    nonwhite_births : ndarray of shape (2, 100)
-        Those among them that the register calls nonwhite.
-    """
-
-    graph: Graph
-    periods: tuple[str, ...]
-    deaths: NDArray[np.float64]
-    births: NDArray[np.float64]
-    nonwhite_births: NDArray[np.float64]
-
-
-def load_sids() -> Sids:
-    """Read the sudden infant deaths of North Carolina in two periods, with births and neighbours.
+def load_sids() -> Dataset:
+    """Read the sudden infant deaths in the counties of North Carolina in two periods, with births and neighbours.
 
     From Cressie, Statistics for Spatial Data (1993), by way of libpysal, whose edges these are.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 100 counties, in alphabetical order, and 231 edges of weight 1 between neighbours; coordinates are
+          the longitude and latitude of a point inside each county.
+        - ``periods``: "1974-78" and "1979-84".
+        - ``deaths``, shape (2, 100): counts, of which births are the exposure; one row per period, one column per
+          county.
+        - ``births`` and ``nonwhite_births``, shape (2, 100): live births, and those among them that the register calls
+          nonwhite.
 
     Examples
     --------
@@ -196,38 +140,24 @@ def load_sids() -> Sids:
     [2.02, 1.98]
     """
     graph, (deaths, births, nonwhite) = _counties("sids.csv", "sids_borders.csv", 2)
-    return Sids(graph, ("1974-78", "1979-84"), deaths, births, nonwhite)
+    return Dataset(graph, periods=("1974-78", "1979-84"), deaths=deaths, births=births, nonwhite_births=nonwhite)
 
 
-@dataclass(frozen=True, eq=False)
-class Homicides:
-    """Homicides in 78 counties around St. Louis, with the graph of neighbours.
-
-    Attributes
-    ----------
-    graph : Graph
-        78 counties of Illinois and Missouri, in alphabetical order, and 199 edges of weight 1 between those that share
-        a border or a corner; coordinates are the longitude and latitude of a point inside each county. Counties that
-        have a namesake in the other state are named with their state.
-    periods : tuple of str
-        "1979-84", "1984-88" and "1988-93".
-    counts : ndarray of shape (3, 78)
-        Homicides: one row per period, one column per county.
-    person_years : ndarray of shape (3, 78)
-        Population, summed over the years of the period.
-    """
-
-    graph: Graph
-    periods: tuple[str, ...]
-    counts: NDArray[np.float64]
-    person_years: NDArray[np.float64]
-
-
-def load_homicides() -> Homicides:
-    """Read the homicides of 78 counties around St. Louis in three periods, with populations and neighbours.
+def load_homicides() -> Dataset:
+    """Read the homicides in 78 counties around St. Louis in three periods, with populations and neighbours.
 
     From Messner and others, An Atlas of the Spatial Patterning of County-Level Homicide, 1960-1990 (2000), by way of
     libpysal, whose edges these are. Few counts are large: the median is 4, and the city of St. Louis has up to 1,238.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 78 counties of Illinois and Missouri, in alphabetical order, and 199 edges of weight 1 between
+          those that share a border or a corner; coordinates are the longitude and latitude of a point inside each
+          county. Counties that have a namesake in the other state are named with their state.
+        - ``periods``: "1979-84", "1984-88" and "1988-93".
+        - ``counts``, shape (3, 78): homicides, one row per period, one column per county.
+        - ``person_years``, shape (3, 78): population, summed over the years of the period.
 
     Examples
     --------
@@ -238,13 +168,13 @@ def load_homicides() -> Homicides:
     (Graph(78 nodes, 199 edges), (3, 78), 4.0)
     """
     graph, (counts, person_years) = _counties("homicides.csv", "homicides_borders.csv", 3)
-    return Homicides(graph, ("1979-84", "1984-88", "1988-93"), counts, person_years)
+    return Dataset(graph, periods=("1979-84", "1984-88", "1988-93"), counts=counts, person_years=person_years)
 
 
 def _counties(nodes: str, edges: str, n_periods: int) -> tuple[Graph, list[NDArray[np.float64]]]:
-    """Graph, and read-only measures (n_periods, n_nodes), from rows of a county's place and measures by period."""
+    """Graph, and measures (n_periods, n_nodes), from rows of a county's place and measures by period."""
     columns = list(zip(*_rows(nodes), strict=True))[4:]
-    measures = frozen(np.array(columns, dtype=np.float64).reshape(-1, n_periods, len(columns[0])))
+    measures = np.array(columns, dtype=np.float64).reshape(-1, n_periods, len(columns[0]))
     return _border_graph(nodes, edges)[0], list(measures)
 
 
@@ -255,11 +185,10 @@ def _border_graph(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:
 
 
 def _signals(file_name: str, label_type: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Labels in the first column, and signals (n_rows, n_nodes), NaN where a cell is empty; both are read-only."""
+    """Labels in the first column, and signals (n_rows, n_nodes), NaN where a cell is empty."""
     rows = _rows(file_name)
     labels = np.array([row[0] for row in rows], dtype=label_type)
-    signals = np.array([[cell or "nan" for cell in row[1:]] for row in rows], dtype=np.float64)
-    return frozen(labels), frozen(signals)
+    return labels, np.array([[cell or "nan" for cell in row[1:]] for row in rows], dtype=np.float64)
 
 
 def _rows(file_name: str) -> list[list[str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,71 +15,51 @@ import numpy as np
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import mention, progress_bar, step_done
+from spectralgp._basics.progress import new_bar
+from spectralgp.datasets.dataset import Dataset
 from spectralgp.graphs import Graph
 from spectralgp.graphs.points import Sphere
-from spectralgp.graphs.weights import frozen
 
 REPOSITORY = "github.com/yincong-zhi/Polynomial_Kernel_Learning"
 COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
 BASE_URL = f"https://raw.githubusercontent.com/yincong-zhi/Polynomial_Kernel_Learning/{COMMIT}/data/"
 VARIABLE = "SPECTRALGP_DATA"
-N_PROGRESS_STEPS = 100
 CHUNK_BYTES = 2**16
-
-
-@dataclass(frozen=True)
-class ReleasedFile:
-    """File of the paper's data, with the checksum of its content: SHA-256, or git's blob hash."""
-
-    name: str
-    sha256: str | None = None
-    git_blob: str | None = None  # hash of the content in git, from the repository's list of files
-    subfolder: str = ""  # of a folder of data, where the file may also be
-
-
-CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
-TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")
-DELAYS = ReleasedFile(
-    "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"
-)
-UBER = ReleasedFile(
-    "uber_data.mat", "732f7f0d42c7faafe634d2a7c437daa9268232872933144834b084c3691fd969", subfolder="journal"
-)
-VOXELS = ReleasedFile("A_cerebellum.mat", "e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b")
-SIGNALS = ReleasedFile("signal_set_cerebellum.mat", git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
+CHECKSUMS = {  # of the files' content; git's where the content was not at hand, from the repository's list of files
+    "city45data.mat": "SHA-256 7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b",
+    "smhi_temp_17.mat": "SHA-256 d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0",
+    "traffic_delay_san_francisco.mat": "SHA-256 54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac",
+    "uber_data.mat": "SHA-256 732f7f0d42c7faafe634d2a7c437daa9268232872933144834b084c3691fd969",
+    "A_cerebellum.mat": "SHA-256 e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b",
+    "signal_set_cerebellum.mat": "git blob hash 018059436389d58ab6181f9e16e317dbbb7f59f4",
+}
+SUBFOLDER = "journal"  # of a folder of data, where files may also be
 N_TRAFFIC_INPUTS = 15
 TEXT_GRAPH_REACH = 13.0  # km, of the traffic graph in the paper's text
 
 
-@dataclass(frozen=True, eq=False)
-class Weather:
-    """Daily temperatures of 45 Swedish cities on 95 days of 2017 (SMHI), with the paper's graph.
-
-    Attributes
-    ----------
-    graph : Graph
-        45 nodes joined to their 10 nearest others with weights ``exp(-d^2 / 0.1)``, where d is a distance between
-        coordinates that were centred and scaled, and the two directions averaged: the graph that PyGSP 0.5.1 builds
-        and the paper used. Its coordinates are longitude and latitude.
-    temperatures : ndarray of shape (95, 45)
-        Degrees Celsius: one signal per day, one column per city.
-    """
-
-    graph: Graph
-    temperatures: Array
-
-
-def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
-    """Read the temperatures of 45 Swedish cities that the paper predicts from one day to the next.
+def load_weather(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read the daily temperatures of 45 Swedish cities (SMHI), which the paper predicts from one day to the next.
 
     The files `city45data.mat` and `smhi_temp_17.mat` are looked for in `folder`, in the folder named by the environment
     variable ``SPECTRALGP_DATA`` and in the user's cache, and downloaded into the cache otherwise, from the repository
     that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning). A download is kept only if
-    it is the released file; where the error stream is a terminal, a bar shows how far it is. The array is read-only.
+    it is the released file; where the error stream is a terminal, a bar shows how far it is.
 
-    A file that is missing and cannot be downloaded raises FileNotFoundError, with the place to put it; one with another
-    SHA-256 sum than the released file raises ValueError.
+    Returns
+    -------
+    Dataset
+        - ``graph``: 45 nodes joined to their 10 nearest others with weights ``exp(-d^2 / 0.1)``, where d is a distance
+          between coordinates that were centred and scaled, and the two directions averaged: the graph that PyGSP 0.5.1
+          builds and the paper used. Its coordinates are longitude and latitude.
+        - ``temperatures``, shape (95, 45): degrees Celsius, one signal per day of 2017, one column per city.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing and cannot be downloaded, with the place to put it.
+    ValueError
+        If a file has another SHA-256 sum than the released one.
 
     Examples
     --------
@@ -89,116 +68,90 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
     >>> data.graph, data.temperatures.shape  # doctest: +SKIP
     (Graph(45 nodes, 278 edges), (95, 45))
     """
-    places = np.asarray(_variables(CITIES, folder)["coord45"], dtype=float)  # latitude, longitude
-    temperatures = _variables(TEMPERATURES, folder)["temp_17"]
-    return Weather(_neighbour_graph(places[:, ::-1], 10), _read_only(temperatures))
+    places = np.asarray(_variables("city45data.mat", folder)["coord45"], dtype=float)  # latitude, longitude
+    temperatures = _variables("smhi_temp_17.mat", folder)["temp_17"]
+    return Dataset(_neighbour_graph(places[:, ::-1], 10), temperatures=_real(temperatures))
 
 
-@dataclass(frozen=True, eq=False)
-class Traffic:
-    """Minutes of congestion per day at 75 freeway bottlenecks on 2798 days (PeMS), with the paper's graph.
-
-    Attributes
-    ----------
-    graph : Graph
-        The released one: 75 bottlenecks, joined with weights ``exp(-d)`` where d is below 0.044, the Euclidean
-        distance between longitudes and latitudes in degrees, which are its coordinates. The longest edge has 4.86 km;
-        two pairs of stations at the same place have the weight ``exp(-0.01)``. The paper's text describes another
-        graph, `text_graph`.
-    output_graph : Graph
-        The part of it on the last 60 nodes, those that the paper predicts.
-    delays : ndarray of shape (2798, 75)
-        Minutes: one signal per day, one column per bottleneck. The paper predicts the last 60 from the first 15.
-    n_inputs : int
-        15, the number of nodes whose delays are the inputs.
-    """
-
-    graph: Graph
-    output_graph: Graph
-    delays: Array
-    n_inputs: int = N_TRAFFIC_INPUTS
-
-    @property
-    def text_graph(self) -> Graph:
-        """The graph of the paper's text: 75 bottlenecks joined where closer than 13 km, weighted by 1 / km.
-
-        Distances are great circles. The text has no rule for the two pairs of stations at the same place, whose weight
-        would be infinite: they are taken to be as far apart as the closest others, 9.7 m.
-        """
-        coordinates = np.asarray(self.graph.coordinates)
-        pairs = np.triu_indices(len(coordinates), 1)
-        kilometres = np.sqrt(Sphere(coordinates).squared_distances(*pairs))
-        kilometres[kilometres == 0] = kilometres[kilometres > 0].min()
-        weights = np.zeros((len(coordinates), len(coordinates)))
-        weights[pairs] = np.where(kilometres < TEXT_GRAPH_REACH, 1 / kilometres, 0.0)
-        return Graph(weights + weights.T, coordinates=coordinates)
-
-
-def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
-    """Read the daily congestion at 75 bottlenecks of San Francisco, which the paper predicts.
+def load_traffic(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read the daily minutes of congestion at 75 freeway bottlenecks of San Francisco (PeMS), which the paper predicts.
 
     The file is `traffic_delay_san_francisco.mat`, read as `load_weather` describes.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: the released graph of 75 bottlenecks, joined with weights ``exp(-d)`` where d is below 0.044, the
+          Euclidean distance between longitudes and latitudes in degrees, which are its coordinates. The longest edge
+          has 4.86 km; two pairs of stations at the same place have the weight ``exp(-0.01)``.
+        - ``text_graph``: the graph of the paper's text, 75 bottlenecks joined where closer than 13 km on great circles,
+          weighted by 1 / km. The text has no rule for the two pairs of stations at the same place, whose weight would
+          be infinite: they are taken to be as far apart as the closest others, 9.7 m.
+        - ``output_graph``: the part of the released graph on the last 60 nodes, those that the paper predicts.
+        - ``delays``, shape (2798, 75): minutes, one signal per day, one column per bottleneck. The paper predicts the
+          last 60 from the first 15.
+        - ``n_inputs``: 15, the number of nodes whose delays are the inputs.
     """
-    content = _variables(DELAYS, folder)
+    content = _variables("traffic_delay_san_francisco.mat", folder)
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
     graph = Graph(weights, coordinates=coordinates)
-    output_graph = graph.subgraph(range(N_TRAFFIC_INPUTS, graph.n_nodes))
-    return Traffic(graph, output_graph, _read_only(content["average_delay"].T))
+    return Dataset(
+        graph,
+        text_graph=_text_graph(coordinates),
+        output_graph=graph.subgraph(range(N_TRAFFIC_INPUTS, graph.n_nodes)),
+        delays=_real(content["average_delay"].T),
+        n_inputs=N_TRAFFIC_INPUTS,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Uber:
-    """Hourly Uber pickups in 29 zones of New York, with the graph of the released program.
-
-    Attributes
-    ----------
-    graph : Graph
-        29 nodes joined to their 4 nearest others with weights ``exp(-d^2 / 0.1)``, built as that of `Weather` from
-        longitudes and latitudes, which are its coordinates.
-    signals : ndarray of shape (744, 29)
-        Pickups: one signal per hour of 31 days, one column per zone.
-    """
-
-    graph: Graph
-    signals: Array
-
-
-def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
-    """Read the Uber pickups that the paper's journal version predicts (doi 10.1109/TSIPN.2023.3265160).
+def load_uber(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read the hourly Uber pickups in New York of the paper's journal version (doi 10.1109/TSIPN.2023.3265160).
 
     The file is `uber_data.mat`, read as `load_weather` describes; it may stand in a subfolder `journal`, too.
 
     The program that the authors released standardises ``X1`` by the mean and the standard deviation of all its values,
     builds the graph, and predicts a random 20 of the nodes from the other 9, at the same time.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 29 nodes joined to their 4 nearest others with weights ``exp(-d^2 / 0.1)``, built as that of
+          `load_weather` from longitudes and latitudes, which are its coordinates: the graph of the released program.
+        - ``signals``, shape (744, 29): pickups, one signal per hour of 31 days, one column per zone.
     """
-    content = _variables(UBER, folder)
+    content = _variables("uber_data.mat", folder)
     places = np.hstack([np.asarray(content[name], dtype=float) for name in ("lon", "lat")])
-    return Uber(_neighbour_graph(places, 4), _read_only(content["X1"].T))
+    return Dataset(_neighbour_graph(places, 4), signals=_real(content["X1"].T))
 
 
-@dataclass(frozen=True, eq=False)
-class Cerebellum:
-    """Graph of 4465 voxels of the cerebellum (Behjat et al., 2016), with edges of weight 1 between neighbours.
-
-    `signals` are BOLD signals in rows (292, 4465), or None with ``signals=False``.
-    """
-
-    graph: Graph
-    signals: Array | None
-
-
-def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bool = True) -> Cerebellum:
+def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bool = True) -> Dataset:
     """Read the graph of the cerebellum, and the fMRI signals on it (Venkitaraman, Chatterjee and Handel, 2018).
 
     The files are `A_cerebellum.mat` and `signal_set_cerebellum.mat`, the larger one, which is not read if `signals` is
     False. They are read as `load_weather` describes, and the signals checked by their git blob hash.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: 4465 voxels (Behjat et al., 2016), with edges of weight 1 between neighbours.
+        - ``signals``, shape (292, 4465): BOLD signals in rows; None with ``signals=False``.
     """
-    graph = Graph(_variables(VOXELS, folder)["A"])
-    return Cerebellum(graph, _read_only(_variables(SIGNALS, folder)["F2"].T) if signals else None)
+    graph = Graph(_variables("A_cerebellum.mat", folder)["A"])
+    return Dataset(graph, signals=_real(_variables("signal_set_cerebellum.mat", folder)["F2"].T) if signals else None)
 
 
-def _read_only(values: Any) -> Array:
-    return frozen(np.array(values, dtype=float, order="C"))
+def _real(values: Any) -> Array:
+    return np.array(values, dtype=float, order="C")
+
+
+def _text_graph(coordinates: Array) -> Graph:
+    """Return the traffic graph of the paper's text, by great circles."""
+    pairs = np.triu_indices(len(coordinates), 1)
+    kilometres = np.sqrt(Sphere(coordinates).squared_distances(*pairs))
+    kilometres[kilometres == 0] = kilometres[kilometres > 0].min()
+    weights = np.zeros((len(coordinates), len(coordinates)))
+    weights[pairs] = np.where(kilometres < TEXT_GRAPH_REACH, 1 / kilometres, 0.0)
+    return Graph(weights + weights.T, coordinates=coordinates)
 
 
 def _neighbour_graph(points: Array, n_neighbors: int) -> Graph:
@@ -214,17 +167,17 @@ def _neighbour_graph(points: Array, n_neighbors: int) -> Graph:
     return Graph(weights, coordinates=points)
 
 
-def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path | None:
+def find_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Path of a file in `folder`, the folder that ``SPECTRALGP_DATA`` names, or the cache; None if in none."""
     for place in _places(folder):
-        for path in (place / file.name, place / file.subfolder / file.name):
+        for path in (place / file, place / SUBFOLDER / file):
             if path.is_file():
                 _check(path, file, str(path), "remove it, and it will be downloaded again")
                 return path
     return None
 
 
-def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path:
+def fetch_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path:
     """Path of a file, downloaded into the cache if it is not on this machine.
 
     A download gets the file's name after its check: an interrupted or damaged one is never used.
@@ -232,7 +185,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
     found = find_file(file, folder)
     if found is not None:
         return found
-    url, target = BASE_URL + file.name, cache_folder() / file.name
+    url, target = BASE_URL + file, cache_folder() / file
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as beside:
@@ -240,7 +193,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
             _check(beside, file, f"the download of {url}", "it was not kept, try again")
     except OSError as error:  # no network, no such host, no such page, no room
         raise FileNotFoundError(
-            f"{file.name} must be on this machine or within reach of it; got no such file, and the download of "
+            f"{file} must be on this machine or within reach of it; got no such file, and the download of "
             f"{url} failed ({type(error).__name__}). Get it from {REPOSITORY} (folder data) on "
             f"another machine and put it into {target.parent}, or into a folder "
             f"of your own that you name by folder= or by the environment variable {VARIABLE}."
@@ -254,7 +207,7 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("spectralgp"))
 
 
-def _variables(file: ReleasedFile, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
+def _variables(file: str, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Variables of a MATLAB file, by name."""
     from scipy.io import loadmat
 
@@ -271,13 +224,12 @@ def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
     return [*given.values(), cache_folder()]
 
 
-def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
+def _check(path: Path, file: str, shown: str, remedy: str) -> None:
     """Refuse any other file than the released one; `shown` is its name in messages."""
     n_bytes = path.stat().st_size
-    kind, expected, begun = "SHA-256", file.sha256, hashlib.sha256()
-    if expected is None:
-        kind, expected = "git blob hash", file.git_blob
-        begun = hashlib.sha1(f"blob {n_bytes}\0".encode(), usedforsecurity=False)
+    kind, _, expected = CHECKSUMS[file].rpartition(" ")
+    header = f"blob {n_bytes}\0".encode()  # of git
+    begun = hashlib.sha256() if kind == "SHA-256" else hashlib.sha1(header, usedforsecurity=False)
     with path.open("rb") as content:  # read a block at a time
         found = hashlib.file_digest(content, lambda: begun).hexdigest()
     if found != expected:
@@ -290,28 +242,6 @@ def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
 def _download(url: str, path: Path) -> None:
     """Download an address to a file, with a progress bar."""
     pooch = require("pooch", "data", "to download the paper's data")
-    with progress_bar(f"download of {url.rpartition('/')[2]}", N_PROGRESS_STEPS, show=True):
-        pooch.HTTPDownloader(progressbar=_DownloadProgress(), chunk_size=CHUNK_BYTES)(url, str(path), None)
-
-
-class _DownloadProgress:
-    """Progress bar for pooch: bytes reported in hundredths of `total`, which pooch sets; zero if unknown."""
-
-    def __init__(self) -> None:
-        self.total = self._n_bytes = self._n_steps = 0
-
-    def update(self, n_bytes: int) -> None:
-        self._n_bytes += n_bytes
-        if not self.total:
-            mention(f"{self._n_bytes / 1e6:.1f} MB")
-            return
-        n_bytes = min(self._n_bytes, self.total)  # the last chunk is counted as a whole one
-        while self._n_steps < N_PROGRESS_STEPS * n_bytes // self.total:
-            self._n_steps += 1
-            step_done(f"{n_bytes / 1e6:.1f} of {self.total / 1e6:.1f} MB")
-
-    def reset(self) -> None:
-        pass  # at the end pooch counts all bytes once more, and they are no more than the whole
-
-    def close(self) -> None:
-        pass  # the bar ends with the download
+    title = f"download of {url.rpartition('/')[2]}"
+    with new_bar(total=1, desc=title, unit="B", unit_scale=True) as bar:  # pooch sets the total
+        pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES)(url, str(path), None)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist, squareform
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp.datasets.dataset import Dataset
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import Polynomial
 from spectralgp.model.spectra import decompose
@@ -67,26 +66,6 @@ def barabasi_albert_graph(
     raise RuntimeError(f"no connected graph in {MAX_TRIES} tries. Ask for more links than {n_links} per node.")
 
 
-@dataclass(frozen=True, eq=False)
-class FilteredSignals:
-    """Noisy signals with a known filter.
-
-    Attributes
-    ----------
-    signals, clean : ndarray of shape (n_signals, n_nodes)
-        Observed signals, and the signals without noise, whose variance over all entries is one.
-    graph_kernel : Polynomial
-        The true filter, with the amplitude for that variance.
-    noise_variance : float
-        Variance of the added noise.
-    """
-
-    signals: Array
-    clean: Array
-    graph_kernel: Polynomial
-    noise_variance: float
-
-
 def draw_filtered_signals(
     graph: Graph,
     coefficients: ArrayLike,
@@ -95,7 +74,7 @@ def draw_filtered_signals(
     *,
     snr: float = 10.0,
     input_covariance: ArrayLike | None = None,
-) -> FilteredSignals:
+) -> Dataset:
     """White noise filtered by a polynomial of the scaled Laplacian, with noise added at a signal-to-noise ratio.
 
     Parameters
@@ -109,6 +88,15 @@ def draw_filtered_signals(
         Signal-to-noise ratio in decibels, ``10 log10`` of the ratio of the variances.
     input_covariance : array-like of shape (n_signals, n_signals), optional
         Covariance between signals; independent if not given.
+
+    Returns
+    -------
+    Dataset
+        - ``graph``: the given one.
+        - ``signals`` and ``clean``, shape (n_signals, n_nodes): observed signals, and those without noise, whose
+          variance over all entries is one.
+        - ``graph_kernel``: the true filter, a Polynomial with the amplitude for that variance.
+        - ``noise_variance``: variance of the added noise.
 
     Examples
     --------
@@ -130,7 +118,13 @@ def draw_filtered_signals(
     spread = float(np.std(filtered))
     noise = np.sqrt(noise_variance) * random_state.standard_normal(filtered.shape)
     clean = filtered / spread
-    return FilteredSignals(clean + noise, clean, truth.scaled_by(1 / spread), noise_variance)
+    return Dataset(
+        graph,
+        signals=clean + noise,
+        clean=clean,
+        graph_kernel=truth.scaled_by(1 / spread),
+        noise_variance=noise_variance,
+    )
 
 
 def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> Array:

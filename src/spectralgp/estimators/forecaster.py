@@ -647,9 +647,10 @@ class GraphGPForecaster(GraphEstimator):
         horizon : int, default=24
             Number of steps of the forecast; no more than the later rows, where `Y` has some.
         """
+        from spectralgp.show.curves import component_curves
         from spectralgp.show.report.numbers import imputed_only
         from spectralgp.show.report.page import write_page
-        from spectralgp.show.report.series import SeriesReport, forecast_predictions, learnt_curves
+        from spectralgp.show.report.series import SeriesReport, forecast_predictions
         from spectralgp.show.report.words import count
 
         check_is_fitted(self)
@@ -677,7 +678,7 @@ class GraphGPForecaster(GraphEstimator):
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
         points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest.fit is not None
-        times, powers = (learnt_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
+        times, powers = (component_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
         names = tuple(self._form.names_of(n_nodes))
         numbers = SeriesReport(self.graph_, names, shown, model, backtest, times, powers)
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title

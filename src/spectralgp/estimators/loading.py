@@ -99,7 +99,7 @@ def _made(cls: Any, graph: Graph, parameters: dict[str, Any], columns: Any, name
 
 
 def _forecaster(found: Any) -> GraphGPForecaster:
-    from spectralgp.files.estimators import series_of
+    from spectralgp.files.nouns import series_of
 
     series = series_of(found)
     model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found.columns, found.names)
@@ -116,7 +116,7 @@ def _forecaster(found: Any) -> GraphGPForecaster:
 
 
 def _regressor(found: Any) -> GraphGPRegressor:
-    from spectralgp.files.estimators import learnt_of
+    from spectralgp.files.nouns import learnt_of
 
     learnt, fitted = learnt_of(found), found.estimator.fitted
     n_signals, n_features = learnt.candidates[0].task.signals.shape[0], fitted.n_features_in
@@ -144,7 +144,7 @@ def _regressor(found: Any) -> GraphGPRegressor:
 
 
 def _classifier(found: Any) -> GraphGPClassifier:
-    from spectralgp.files.estimators import check_classes
+    from spectralgp.files.nouns import check_classes
 
     check_classes(found)
     model: GraphGPClassifier = _made(GraphGPClassifier, found.graph, found.parameters, found.order)

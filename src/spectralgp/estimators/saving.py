@@ -51,7 +51,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
 
 def _regressor_parts(model: Any) -> dict[str, Any]:
-    from spectralgp.files.estimators import KEPT
+    from spectralgp.files.nouns import KEPT
 
     parameters = _parameters(model) | {"stacking": None}
     if isinstance(model.graph_kernel, Stacking):  # files have it beside its kernels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import combinations, pairwise
@@ -67,9 +66,17 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
             f"n_neighbors and radius must be left out where a file has edges of its own; got one with {path}. They are "
             "for points."
         )
+    if suffix in (*TEXT, *PARQUET):
+        return _from_edges(path)
     if suffix not in _READERS:
         raise ValueError(f"{path} must have one of the suffixes {', '.join(SUFFIXES)}; got {suffix!r}. Rename it.")
-    return _READERS[suffix](path)
+    contents, read = _READERS[suffix]
+    try:
+        return read(path)
+    except (OSError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # parsers have errors of their own
+        raise ValueError(f"{path} must be {contents}; got {error}") from error
 
 
 def graph_from_points(
@@ -119,16 +126,15 @@ def with_points(graph: Graph, path: Path | str) -> Graph:
 
 def _points(table: FileTable) -> tuple[Array, list[str] | None, bool]:
     """Coordinates, names, and whether they are on the sphere."""
-    wanted = (LONGITUDE, LATITUDE, ("x",), ("y",), ("z",), NAME)
-    found = [[place for place in map(table.place, names) if place is not None] for names in wanted]
-    *axes, named = (places[0] if places else None for places in found)
-    is_sphere = None not in axes[:2]
-    if not is_sphere and None in axes[2:4]:
+    degrees, axes = [table.place(*names) for names in (LONGITUDE, LATITUDE)], [table.place(name) for name in "xyz"]
+    is_sphere = None not in degrees
+    if not is_sphere and None in axes[:2]:
         raise ValueError(
             f"{table.path} must have the columns longitude and latitude, or x and y; got {some(list(table.names))}. "
             "Rename them."
         )
-    chosen = [column for column in (axes[:2] if is_sphere else axes[2:]) if column is not None]
+    chosen = [column for column in (degrees if is_sphere else axes) if column is not None]
+    named = table.place(*NAME)
     named = 0 if named is None and 0 not in chosen else named
     if named is None:
         return table.numbers(chosen), None, is_sphere
@@ -181,15 +187,8 @@ def _from_edges(path: Path) -> Graph:
 
 
 def _from_graphml(path: Path) -> Graph:
-    networkx = require("networkx", "networkx", "to read GraphML files")
-    try:
-        read = networkx.read_graphml(path)
-        graph = as_graph(read)
-    except OSError:
-        raise
-    except Exception as error:  # parsers of XML have errors of their own
-        raise ValueError(f"{path} must be an undirected graph in GraphML; got {error}") from error
-    coordinates = None
+    read = require("networkx", "networkx", "to read GraphML files").read_graphml(path)
+    graph, coordinates = as_graph(read), None
     for pair in (("x", "y"), ("lon", "lat"), ("longitude", "latitude")):  # the last that all nodes have
         points = [[data.get(key) for key in pair] for _, data in read.nodes(data=True)]
         if all(isinstance(value, int | float) for point in points for value in point):
@@ -198,32 +197,26 @@ def _from_graphml(path: Path) -> Graph:
 
 
 def _from_matrix_market(path: Path) -> Graph:
-    try:
-        # a matrix may claim to be larger than its file could hold: that is refused before memory is taken for it
-        n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
-        n_bytes = path.stat().st_size * (1032 if path.suffix.lower() == ".gz" else 1)  # gzip packs no better than that
-        n_values = n_rows * n_columns if layout == "array" else n_entries
-        if max(n_rows, n_columns) > max(FEW_ROWS, n_bytes) or n_values > n_bytes:
-            raise ValueError(
-                f"a header of {n_rows:,} rows and {n_values:,} entries, more than {n_bytes:,} bytes can hold. Check it."
-            )
-        return Graph(mmread(path))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} must be an adjacency matrix in Matrix Market's format; got {error}") from error
+    # a matrix may claim to be larger than its file could hold: that is refused before memory is taken for it
+    n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
+    n_bytes = path.stat().st_size * (1032 if path.suffix.lower() == ".gz" else 1)  # gzip packs no better than that
+    n_values = n_rows * n_columns if layout == "array" else n_entries
+    if max(n_rows, n_columns) > max(FEW_ROWS, n_bytes) or n_values > n_bytes:
+        raise ValueError(
+            f"a header of {n_rows:,} rows and {n_values:,} entries, more than {n_bytes:,} bytes can hold. Check it."
+        )
+    return Graph(mmread(path))
 
 
 def _from_npz(path: Path) -> Graph:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if "format" in archive.files:
-                return Graph(load_npz(path))
-            key = next((name for name in ("weights", "adjacency") if name in archive.files), None)
-            if key is None:
-                raise ValueError(f"the arrays {some(archive.files)}, none of them 'weights' or 'adjacency'")
-            names = [str(name) for name in archive["names"].tolist()] if "names" in archive.files else None
-            return Graph(archive[key], names, archive["coordinates"] if "coordinates" in archive.files else None)
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} must be an adjacency matrix in NumPy's npz format; got {error}") from error
+    with np.load(path, allow_pickle=False) as archive:
+        if "format" in archive.files:
+            return Graph(load_npz(path))
+        key = next((name for name in ("weights", "adjacency") if name in archive.files), None)
+        if key is None:
+            raise ValueError(f"the arrays {some(archive.files)}, none of them 'weights' or 'adjacency'")
+        names = [str(name) for name in archive["names"].tolist()] if "names" in archive.files else None
+        return Graph(archive[key], names, archive["coordinates"] if "coordinates" in archive.files else None)
 
 
 def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> Graph:
@@ -304,10 +297,9 @@ def _contiguous(shapes: list[list[Ring]], names: list[str]) -> Graph:
     return Graph.from_edges(np.array(edges), names=names, coordinates=centres)
 
 
-_READERS: dict[str, Callable[[Path], Graph]] = {
-    **dict.fromkeys((*TEXT, *PARQUET), _from_edges),
-    ".graphml": _from_graphml,
-    ".mtx": _from_matrix_market,
-    ".npz": _from_npz,
+_READERS: dict[str, tuple[str, Callable[[Path], Graph]]] = {  # with what they read
+    ".graphml": ("an undirected graph in GraphML", _from_graphml),
+    ".mtx": ("an adjacency matrix in Matrix Market's format", _from_matrix_market),
+    ".npz": ("an adjacency matrix in NumPy's npz format", _from_npz),
 }
-SUFFIXES = (*_READERS, ".geojson", ".json")
+SUFFIXES = (*TEXT, *PARQUET, *_READERS, ".geojson", ".json")

@@ -39,22 +39,20 @@ def inputs_from_file(
     is_count = index is None or (index.name is None and index.dtype.kind in "iu")
     has_own = index is not None and not (is_count and np.array_equal(index, np.arange(len(index))))
     has_index = has_own if features is None else table.names[0] not in features
-    columns = list(range(int(has_index), len(table.names)))
-    if features is None and not columns:
+    wanted = table.names[has_index:] if features is None else features
+    if not wanted:
         raise ValueError(
             f"{table.path} must have columns of numbers beside the index, its first column; got {table.names[0]!r} "
             "alone. Add columns, or leave the index out of the signals too."
         )
-    if features is not None:
-        missing = [name for name in features if name not in table.names[has_index:]]
-        if missing:
-            raise ValueError(
-                f"{table.path} must have the columns that the model was fitted to; got none named {some(missing)}. "
-                "Rename or add them."
-            )
-        columns = [table.names.index(name) for name in features]
+    missing = [name for name in wanted if name not in table.names[has_index:]]
+    if missing:
+        raise ValueError(
+            f"{table.path} must have the columns that the model was fitted to; got none named {some(missing)}. "
+            "Rename or add them."
+        )
     pandas = require("pandas", "cli", "to read signals from files")
-    frame = pandas.DataFrame(table.numbers(columns), columns=[table.names[column] for column in columns])
+    frame = pandas.DataFrame(table.numbers([table.names.index(name) for name in wanted]), columns=list(wanted))
     if has_index:
         frame.index = index_of(table, 0, date_format)
     if index is None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.files.container import FORMAT_VERSION
-from spectralgp.files.models import ModelReader, ModelWriter
+from spectralgp.files.models import ModelReader, ModelWriter, objects_in
 from spectralgp.files.nouns import FOUND, SIGNALS
 from spectralgp.files.schema import SHARED, record
 from spectralgp.learning import Sqp
@@ -23,15 +23,8 @@ from spectralgp.learning.objective import NOISE_CEILING
 Json = Any
 Arrays = dict[str, NDArray[Any]]
 DEFAULT_ITERATIONS = 500
-OLD_PARAMETERS = (
-    "noise_floor",
-    "device",
-    "kernel",
-    "max_iterations",
-    "n_folds",
-    "n_draws",
-    "n_jobs",
-)  # up to version 2
+# up to version 2
+OLD_PARAMETERS = ("noise_floor", "device", "kernel", "max_iterations", "n_folds", "n_draws", "n_jobs")
 SIGNALS_ALONE = record(SimpleNamespace, graph=None, signals=SIGNALS)
 # fields added after version 1, with their defaults, by the kind of file and their places; * is any item of a list
 ADDED: dict[str, Json] = {
@@ -102,16 +95,13 @@ def _replace_solver(state: Json, _: Arrays) -> None:
 
 def _rename(state: Json, _: Arrays) -> None:
     """Give all solvers, kernels and settings the fields of version 4."""
-    waiting = [state]
-    while waiting:
-        part = waiting.pop()
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
-        if _get(part, "type") == "Sqp":
+    for part in objects_in(state):
+        if part.get("type") == "Sqp":
             old = part.pop("enough", None)
             part.setdefault("tolerance_nats", old)
-        if _get(part, "type") == "WithResidual":
+        if part.get("type") == "WithResidual":
             part.setdefault("floor", 0.0)
-        if isinstance(part, dict) and "n_probes" in part:
+        if "n_probes" in part:
             part.setdefault("device", None)
 
 

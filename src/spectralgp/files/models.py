@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp.files.estimators import CLASSIFIER, FORECASTER, REGRESSOR
-from spectralgp.files.nouns import FOUND
+from spectralgp.files.nouns import CLASSIFIER, FORECASTER, FOUND, REGRESSOR
 from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, ensure
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome
@@ -37,10 +36,9 @@ def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, di
     weights |= {"names": graph.names, "coordinates": graph.coordinates}
     parts = {**parts, "kind": kind, "graph": weights}  # last: what cannot be saved has the name that users know
     state = {name: writing.write(part, name) for name, part in parts.items()}
+    spectra = {name: state_of_spectrum(one) for name, one in writing.spectra.items()}
     for table, noun in FOUND.items():
-        states = {name: state_of_spectrum(one) for name, one in writing.spectra.items()}
-        found = {name: state for name, state in states.items() if isinstance(state, noun)}
-        state[table] = writing.write(found, table)
+        state[table] = writing.write({name: one for name, one in spectra.items() if isinstance(one, noun)}, table)
     state["shared"] = writing.shared
     try:
         ModelReader(writing.arrays).decoded(state, file)
@@ -237,11 +235,17 @@ class ModelReader:
 
 def response_names(state: Json) -> set[str]:
     """Names of all functions of the user in JSON."""
-    found, waiting = set[str](), list[Json]([[state]])
+    found = (part.get("name") for part in objects_in(state) if part.get("type") == "Response")
+    return {name for name in found if isinstance(name, str)}
+
+
+def objects_in(state: Json) -> Iterator[dict[str, Json]]:
+    """Every object in JSON; nested as deep as it may be."""
+    waiting = [state]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, dict) and part.get("type") == "Response" and isinstance(part.get("name"), str):
-            found.add(part["name"])
-        parts = part.values() if isinstance(part, dict) else part
-        waiting += [one for one in parts if isinstance(one, dict | list)]
-    return found
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part

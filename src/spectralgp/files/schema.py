@@ -24,7 +24,6 @@ from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs, kinds_of
 Kind = Any
 Maker = Callable[..., Any]
 LARGEST_INTEGER = 2**53  # of those without a limit of their own: what a double holds
-TINY = 5e-324  # the least number above zero
 ANY = Range()
 KINDS: dict[Any, Kind] = {}  # of types that are not stored by their annotations, and of abstract classes
 SHARED: dict[type, str] = {}  # types of shared objects, with the table of the file that holds each once
@@ -70,9 +69,19 @@ def ensure(condition: Any, name: str, expected: str, found: object) -> None:
         raise ValueError(f"{name} must be {expected}; got {found}")
 
 
+def ensure_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless an array has a shape."""
+    ensure(array.shape == shape, name, f"of shape {shape}", array.shape)
+
+
 def are_places(indices: Any, n_places: int) -> bool:
     """Return whether all indices are within a number of places."""
     return bool(np.all((indices >= 0) & (indices < n_places)))
+
+
+def are_shares(weights: Any) -> bool:
+    """Return whether numbers are not negative and add up to one."""
+    return bool(np.all(weights >= 0) and np.isclose(weights.sum(), 1.0))
 
 
 # --------------------------------------------------------------------------------------------------------- values
@@ -82,6 +91,7 @@ class HookedValue:
     """A value of a type that JSON lacks, made by the hook of msgspec while it reads."""
 
     _read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
+    _table: str | None  # of the file, of which the value is a position
 
     def __init__(self, found: Any, reading: Any) -> None:
         try:
@@ -91,68 +101,20 @@ class HookedValue:
 
     def made(self, reading: Any, where: str) -> Any:
         """Value in the model."""
-        return self.value
+        return self.value if self._table is None else reading.shared(self._table, self.value, where)
 
 
-def special(read: Callable[[Any, Any], Any]) -> Kind:
-    """Type of hooked values that a function reads."""
-    return type(read.__name__, (HookedValue,), {"_read": staticmethod(read)})
+def special(read: Callable[[Any, Any], Any], table: str | None = None) -> Kind:
+    """Type of hooked values that a function reads: of positions in a table of shared objects if it is given."""
+    return type(read.__name__, (HookedValue,), {"_read": staticmethod(read), "_table": table})
 
 
-def number(least: float = -math.inf) -> Kind:
-    """Type of numbers that may be infinite; NaN is allowed unless there is a least one."""
-
-    def number(found: Any, _: Any) -> float:
-        value = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
-        if value < least or (math.isnan(value) and least > -math.inf):
-            raise ValueError(f"must be at least {least:g}; got {found!r}")
-        return value
-
-    return special(number)
+def _position(found: Any, _: Any) -> int:
+    return convert(found, int)
 
 
-def array(
-    *axes: str, kinds: str = "f", allows_nan: bool = False, or_number: bool = False, least: float = -math.inf
-) -> Kind:
-    """Type of arrays, stored beside the JSON; a named axis has one length in a file, unless the name begins with _."""
-
-    def array(found: Any, reading: Any) -> Any:
-        value = convert(found, float) if or_number and not isinstance(found, dict) else stored_array(found, reading)
-        if np.any(value < least):
-            raise ValueError(f"must be {'positive' if least == TINY else f'at least {least:g}'}; got {np.min(value):g}")
-        return value
-
-    def stored_array(found: Any, reading: Any) -> Any:
-        reference: Any = convert(found, ARRAY)
-        if reference.array not in reading.arrays:
-            raise ValueError(f"must be an array of this file; got {reference.array[:60]!r}")
-        stored = reading.arrays[reference.array]
-        array = stored.T if reference.order == "F" else stored
-        if array.dtype.kind not in kinds or array.ndim != len(axes):
-            raise ValueError(f"must be numbers with {len(axes)} axes; got {array.dtype} {array.shape}")
-        for axis, length in zip(axes, array.shape, strict=True):
-            name, _, more = axis.partition(" + ")
-            known = reading.sizes.setdefault(name, length - int(more or 0)) + int(more or 0)
-            if not axis.startswith("_") and length != known:
-                raise ValueError(f"must have {axis} = {known}; got {length}")
-        if array.dtype.kind == "f" and (np.isinf(array).any() or (not allows_nan and np.isnan(array).any())):
-            raise ValueError("must be finite; got NaN or infinity")
-        return array
-
-    return special(array)
-
-
-def shared(table: str) -> Kind:
-    """Type of positions in a table of shared objects."""
-
-    class Reference(HookedValue):
-        def _read(self, found: Any, _: Any) -> int:
-            return convert(found, int)
-
-        def made(self, reading: Any, where: str) -> Any:
-            return reading.shared(table, self.value, where)
-
-    return Reference
+def _is_below(value: Any, limit: Range) -> bool:
+    return bool(np.any(value <= limit.least if limit.is_open else value < limit.least))
 
 
 ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbid_unknown_fields=True)
@@ -209,7 +171,7 @@ def kind_of(hint: Any) -> Kind:
         if isinstance(one, StoredAs):
             return kind_of(one.kind)
     if base in KINDS or base in SHARED:
-        return KINDS[base] if base in KINDS else shared(SHARED[base])
+        return KINDS[base] if base in KINDS else special(_position, SHARED[base])
     limit = next((one for one in limits if isinstance(one, Range)), ANY)
     for one in limits:
         if isinstance(one, Axes):
@@ -239,14 +201,46 @@ def _scalar_of(array_type: Any) -> type[np.generic]:
 
 
 def _array_of(base: Any, axes: Axes, limit: Range) -> Kind:
+    """Type of arrays, stored beside the JSON; a named axis has one length in a file, unless the name begins with _."""
     kinds = axes.kinds or ("f" if base is Any else np.dtype(_scalar_of(base)).kind)
-    least = TINY if limit.is_open else limit.least
-    return array(*axes.names, kinds=kinds, allows_nan=axes.allows_nan, or_number=axes.or_number, least=least)
+
+    def array(found: Any, reading: Any) -> Any:
+        is_number = axes.or_number and not isinstance(found, dict)
+        value = convert(found, float) if is_number else _stored_array(convert(found, ARRAY), reading, axes, kinds)
+        if _is_below(value, limit):
+            least = "positive" if limit.is_open else f"at least {limit.least:g}"
+            raise ValueError(f"must be {least}; got {np.min(value):g}")
+        return value
+
+    return special(array)
+
+
+def _stored_array(reference: Any, reading: Any, axes: Axes, kinds: str) -> Any:
+    if reference.array not in reading.arrays:
+        raise ValueError(f"must be an array of this file; got {reference.array[:60]!r}")
+    stored = reading.arrays[reference.array]
+    array = stored.T if reference.order == "F" else stored
+    if array.dtype.kind not in kinds or array.ndim != len(axes.names):
+        raise ValueError(f"must be numbers with {len(axes.names)} axes; got {array.dtype} {array.shape}")
+    for axis, length in zip(axes.names, array.shape, strict=True):
+        name, _, more = axis.partition(" + ")
+        known = reading.sizes.setdefault(name, length - int(more or 0)) + int(more or 0)
+        if not axis.startswith("_") and length != known:
+            raise ValueError(f"must have {axis} = {known}; got {length}")
+    if array.dtype.kind == "f" and (np.isinf(array).any() or (not axes.allows_nan and np.isnan(array).any())):
+        raise ValueError("must be finite; got NaN or infinity")
+    return array
 
 
 def _number_of(base: type, limit: Range) -> Kind:
+    def number(found: Any, _: Any) -> float:
+        value = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
+        if _is_below(value, limit) or (math.isnan(value) and limit.least > -math.inf):
+            raise ValueError(f"must be at least {limit.least:g}; got {found!r}")
+        return value
+
     if limit.is_extended:
-        return number(limit.least)
+        return special(number)
     if base is int:
         return Annotated[int, Meta(ge=limit.least, le=LARGEST_INTEGER if limit.most is None else limit.most)]
     return Annotated[float, Meta(gt=limit.least) if limit.is_open else Meta(ge=limit.least)]

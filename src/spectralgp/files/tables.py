@@ -58,12 +58,15 @@ class FileTable:
     rows: NDArray[np.intp]  # as a spreadsheet counts them, the names in row 1; those of Parquet without the names
     separator: str = ""  # of cells in a text file
 
-    def place(self, name: str) -> int | None:
-        """Position of the column with a name, in capitals or not; None if there is none."""
-        if name in self.names:
-            return self.names.index(name)
+    def place(self, *names: str) -> int | None:
+        """Position of the column with the first of some names, in capitals or not; None if there is none."""
         lowered = [known.lower() for known in self.names]
-        return lowered.index(name.lower()) if lowered.count(name.lower()) == 1 else None
+        for name in names:
+            if name in self.names:
+                return self.names.index(name)
+            if lowered.count(name) == 1:
+                return lowered.index(name)
+        return None
 
     def labels(self, column: int) -> list[str]:
         """Cells of a column as names: text without blanks around it, whole numbers without a point."""
@@ -82,59 +85,50 @@ class FileTable:
 
         Where the separator is not a comma, decimal commas are read, unless some cells of the same file have points.
         """
-        values = np.empty((len(self.rows), len(columns)))
-        comma: tuple[int, int] | None = None
+        values, first = np.empty((len(self.rows), len(columns))), dict[str, tuple[int, int]]()  # with a comma, a point
         for place, column in enumerate(columns):
-            values[:, place], first = self._column_of_numbers(column, allow_missing)
-            comma = comma or (None if first is None else (first, column))
-        if comma is not None:
-            self._require_commas(columns, comma)
-        return values
-
-    def _column_of_numbers(self, column: int, allow_missing: bool) -> tuple[Array, int | None]:
-        """Numbers of a column, and the first row with a decimal comma."""
-        cells, first = self.columns[column], None
-        if isinstance(cells, np.ndarray):  # of a Parquet file, without empty cells
-            values = cells.astype(np.float64)
-        else:
-            values = np.empty(len(self.rows))
+            cells = self.columns[column]
+            if isinstance(cells, np.ndarray):  # of a Parquet file, without empty cells
+                values[:, place] = cells
+                continue
             for row, cell in enumerate(cells):
-                number, has_comma = self._number(cell)
+                text = cell
+                if self.separator not in ("", ",") and isinstance(cell, str):
+                    if "," in cell and DECIMAL_COMMA.fullmatch(cell.strip()):
+                        text = cell.replace(",", ".")
+                    if "." in text:
+                        first.setdefault("," if "," in cell else ".", (row, column))
+                number = _number(text)
                 if number is None:
                     condition = f"hold numbers there{', or empty cells for missing values' * allow_missing}"
                     remedy = "Numbers are written as 1234.5, without separators of thousands."
                     self.refuse(condition, repr(cell), row, column, remedy)
-                values[row], first = number, row if has_comma and first is None else first
-        wrong = np.flatnonzero(np.isinf(values) if allow_missing else ~np.isfinite(values))
+                values[row, place] = number
+        if len(first) == 2:  # one of them may separate thousands
+            (row, column), comma = first["."], first[","]
+            got = f"{self.columns[comma[1]][comma[0]]!r} in {self.where(*comma)} and {self.columns[column][row]!r}"
+            self.refuse(
+                "have one decimal mark", got, row, column, "Write all numbers with a point, or all with a comma."
+            )
+        wrong = np.argwhere(np.isinf(values) if allow_missing else ~np.isfinite(values))
         if wrong.size:
-            got = "infinity" if np.isinf(values[wrong[0]]) else "an empty cell"
+            row, place = wrong[0].tolist()
+            got = "infinity" if np.isinf(values[row, place]) else "an empty cell"
             remedy = "Leave cells of missing values empty." if allow_missing else "Fill it in or drop the row."
-            self.refuse("hold finite numbers there", got, int(wrong[0]), column, remedy)
-        return values, first
+            self.refuse("hold finite numbers there", got, row, columns[place], remedy)
+        return values
 
-    def _number(self, cell: Any) -> tuple[float | None, bool]:
-        """A cell as a number, None if it is none, and whether it has a decimal comma."""
-        if cell is None:
-            return np.nan, False
-        if not isinstance(cell, str):
-            is_number = isinstance(cell, Number) and not isinstance(cell, bool)  # also Decimal
-            return (float(cast(Any, cell)) if is_number else None), False
+
+def _number(cell: Any) -> float | None:
+    """A cell as a number, NaN if it is empty, None if it is neither."""
+    if isinstance(cell, str):
         try:
-            return (None if "_" in cell else float(cell)), False
+            return None if "_" in cell else float(cell)
         except ValueError:
-            text = cell.strip()
-        if self.separator not in ("", ",") and DECIMAL_COMMA.fullmatch(text):
-            return float(text.replace(",", ".")), True
-        return (np.nan if text.lower() in MISSING else None), False
-
-    def _require_commas(self, columns: Sequence[int], comma: tuple[int, int]) -> None:
-        """Refuse a file with decimal commas and decimal points: one of them may separate thousands."""
-        for column in columns:
-            for row, cell in enumerate(self.columns[column]):
-                if isinstance(cell, str) and "." in cell and cell.strip().lower() not in MISSING:
-                    got = f"{self.columns[comma[1]][comma[0]]!r} in {self.where(*comma)} and {cell!r}"
-                    remedy = "Write all numbers with a point, or all with a comma."
-                    self.refuse("have one decimal mark", got, row, column, remedy)
+            return np.nan if cell.strip().lower() in MISSING else None
+    if cell is None:
+        return np.nan
+    return float(cast(Any, cell)) if isinstance(cell, Number) and not isinstance(cell, bool) else None  # also Decimal
 
 
 def as_label(cell: Any) -> str:
@@ -262,74 +256,53 @@ def _read_parquet(path: Path) -> FileTable:
 def index_of(table: FileTable, column: int, date_format: str | None = None) -> pd.Index[Any]:
     """A column as the index of rows: of numbers, else dates, else labels, by the kind of all of its cells.
 
-    Dates are in ISO 8601 (2024-01-31, 2024-01-31T12:00), or all in `date_format`, such as ``"%d.%m.%Y"``.
+    Dates are in ISO 8601 (2024-01-31, 2024-01-31T12:00), or all in `date_format`, such as ``"%d.%m.%Y"``. Dates
+    without marks, such as 20240131, and times of several UTC offsets are read with a warning.
     """
     pandas = require("pandas", "cli", "to read signals from files")
-    cells, name = table.columns[column], table.names[column] or None
-    labels = table.labels(column)
+    cells, name, labels = table.columns[column], table.names[column] or None, table.labels(column)
     if "" in labels:
         table.refuse("label every row", "an empty cell", labels.index(""), column, "Fill it in or drop the row.")
-    if not any(isinstance(cell, str) for cell in cells):  # of a Parquet file, which knows
-        index = pandas.Index(cells, name=name)
-        dates = _compact_dates(labels, name, table) if index.dtype.kind in "iu" and date_format is None else None
-        return index if dates is None else dates
-    distinct = list(dict.fromkeys(labels))  # a long table has every label many times
-
-    def refuse(place: int, got: str, remedy: str) -> None:
-        table.refuse("hold dates there", got, labels.index(distinct[place]), column, remedy)
-
-    known = parsed_index(distinct, name, date_format, refuse, table)
-    places = {label: place for place, label in enumerate(distinct)}
-    return known.take([places[label] for label in labels])
-
-
-def parsed_index(
-    labels: list[str], name: str | None, date_format: str | None, refuse: Any, table: FileTable | None = None
-) -> pd.Index[Any]:
-    """Labels as an index of numbers, dates or labels; warn of dates without marks and of several UTC offsets."""
-    pandas = require("pandas", "cli", "to read signals from files")
+    is_text = any(isinstance(cell, str) for cell in cells)
+    own = None if is_text else pandas.Index(cells, name=name)  # of a Parquet file, which knows
+    if own is not None and (own.dtype.kind not in "iu" or date_format is not None):
+        return own
+    distinct, warning = list(dict.fromkeys(labels)), ""  # a long table has every label many times
     if date_format is not None:
-        dates = pandas.to_datetime(labels, format=date_format, errors="coerce")
-        wrong = np.flatnonzero(dates.isna())
-        if wrong.size:
-            refuse(int(wrong[0]), repr(labels[wrong[0]]), f"Dates are expected as in the format {date_format!r}.")
-        return pandas.DatetimeIndex(dates, name=name)
-    compact = _compact_dates(labels, name, table)
-    if compact is not None:
-        return compact
-    if all(PLAIN_NUMBER.fullmatch(label) for label in labels):
-        whole = not any("." in label for label in labels)
-        return pandas.Index([int(label) if whole else float(label) for label in labels], name=name)
-    offsets = {found[1] if (found := OFFSET.search(label)) else "" for label in labels}
-    is_mixed = len(offsets) > 1 and "" not in offsets
-    try:
-        dates = pandas.DatetimeIndex(pandas.to_datetime(labels, format="ISO8601", utc=is_mixed), name=name)
-    except (ValueError, TypeError):  # also where only some have a UTC offset
-        return pandas.Index(labels, name=name, dtype=object)
-    if is_mixed:
-        warnings.warn(
-            f"column {name!r}{'' if table is None else f' of {table.path}'} has several UTC offsets; its times are "
-            f"converted to UTC: {labels[0]} to {dates[0]}.",
-            stacklevel=2,
-        )
-    return dates
+        known = pandas.to_datetime(distinct, format=date_format, errors="coerce")
+        if known.isna().any():
+            wrong, remedy = distinct[np.argmax(known.isna())], f"Dates are expected as in the format {date_format!r}."
+            table.refuse("hold dates there", repr(wrong), labels.index(wrong), column, remedy)
+    elif (known := _compact_dates(distinct)) is not None:
+        warning = f"is read as dates: {labels[0]} as {known[0]}. If they are numbers write {labels[0]}.0."
+    elif own is not None:
+        return own
+    elif all(PLAIN_NUMBER.fullmatch(label) for label in distinct):
+        whole = not any("." in label for label in distinct)
+        known = pandas.Index([int(label) if whole else float(label) for label in distinct])
+    else:
+        offsets = {found[1] if (found := OFFSET.search(label)) else "" for label in distinct}
+        is_mixed = len(offsets) > 1 and "" not in offsets
+        try:
+            known = pandas.DatetimeIndex(pandas.to_datetime(distinct, format="ISO8601", utc=is_mixed))
+        except (ValueError, TypeError):  # also where only some have a UTC offset
+            return pandas.Index(labels, name=name, dtype=object)
+        if is_mixed:
+            warning = f"has several UTC offsets; its times are converted to UTC: {labels[0]} to {known[0]}."
+    if warning:
+        warnings.warn(f"column {name!r} of {table.path} {warning}", stacklevel=2)
+    places = {label: place for place, label in enumerate(distinct)}
+    return known.rename(name).take([places[label] for label in labels])
 
 
-def _compact_dates(labels: list[str], name: str | None, table: FileTable | None) -> pd.DatetimeIndex | None:
-    """Dates such as 20240131, or 2024013118 with the hour, with a warning; None unless all labels are."""
-    pandas = require("pandas", "cli", "to read signals from files")
+def _compact_dates(labels: list[str]) -> pd.DatetimeIndex | None:
+    """Dates such as 20240131, or 2024013118 with the hour; None unless all labels are."""
     lengths = {len(label) if COMPACT_DATE.fullmatch(label) else 0 for label in labels}
     if len(lengths) != 1 or 0 in lengths:
         return None
+    pandas = require("pandas", "cli", "to read signals from files")
     dates = pandas.to_datetime(labels, format="%Y%m%d" if lengths == {8} else "%Y%m%d%H", errors="coerce")
-    if dates.isna().any():
-        return None
-    warnings.warn(
-        f"column {name!r}{'' if table is None else f' of {table.path}'} is read as dates: {labels[0]} as {dates[0]}. "
-        f"If they are numbers write {labels[0]}.0.",
-        stacklevel=3,
-    )
-    return pandas.DatetimeIndex(dates, name=name)
+    return None if dates.isna().any() else dates
 
 
 def times_of(index: Any) -> Array:
@@ -363,38 +336,25 @@ def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """Format of tables as text."""
-
-    separator: str = ","
-    decimal: str = "."
-    date_format: str | None = None  # ISO 8601 if not given
-    encoding: str = "utf-8"
-
-
-def dialect_of(path: Path | str, date_format: str | None = None) -> Dialect:
-    """Format of tables as in a file; the default for Parquet, but for dates.
+def dialect_of(path: Path | str, date_format: str | None = None) -> dict[str, Any]:
+    """Options of pandas' `to_csv` that write tables as in a file of text.
 
     Dates are in `date_format`, or as in the first row (20240131, 2024-01-31T12:00).
     """
-    path = Path(path)
-    if path.suffix.lower() in PARQUET:
-        return Dialect(date_format=date_format)
-    text = _decoded(path)
-    separator = _separator(text)
-    comma = rf"(?:^|{re.escape(separator)})\"?{DECIMAL_COMMA.pattern}\"?(?={re.escape(separator)}|\r?$)"
-    decimal = "," if separator != "," and re.search(comma, text, re.MULTILINE) else "."
-    rows = csv.reader(islice(io.StringIO(text, newline=""), SAMPLE_ROWS), delimiter=separator)
-    names, first, *_ = [*filter(any, rows), list[str](), list[str]()]
-    labels = [cell.strip() for name, cell in zip(names, first, strict=False) if name.strip().lower() not in LONG]
-    label = labels[0] if labels else ""
+    table = read_table(path)
+    if not table.separator:
+        return {"date_format": date_format}
+    cells = (cell for column in table.columns for cell in column if "," in cell)
+    has_commas = table.separator != "," and any(DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells)
+    first = (column[0] for name, column in zip(table.names, table.columns, strict=True) if name.lower() not in LONG)
+    label = next(first, "").strip()
     if date_format is None and COMPACT_DATE.fullmatch(label):
         date_format = "%Y%m%d" if len(label) == 8 else "%Y%m%d%H"
     elif date_format is None and (found := ISO_TIME.fullmatch(label)):
         date_format = f"%Y-%m-%d{found[1]}%H:%M{':%S' if found[2] else ''}"
-    is_marked = path.read_bytes().startswith(codecs.BOM_UTF8)
-    return Dialect(separator, decimal, date_format, "utf-8-sig" if is_marked else "utf-8")
+    is_marked = Path(path).read_bytes().startswith(codecs.BOM_UTF8)
+    written = {"sep": table.separator, "decimal": "," if has_commas else "."}
+    return {**written, "date_format": date_format, "encoding": "utf-8-sig" if is_marked else "utf-8"}
 
 
 def with_intervals(
@@ -438,21 +398,18 @@ def as_long(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Long table of wide ones, with one row per value: label, node, and a column for each table."""
     first, *_ = tables.values()
     label = str(first.index.name or "signal")
-    melted = {
-        name: table.rename_axis(label).melt(ignore_index=False, var_name="node", value_name=name).reset_index()
+    melted = [
+        table.rename_axis(label).melt(ignore_index=False, var_name="node", value_name=name).reset_index()
         for name, table in tables.items()
-    }
-    frame, *_ = melted.values()
-    return frame.assign(**{name: table[name] for name, table in melted.items()})
+    ]
+    return melted[0].assign(**{name: table[name] for name, table in zip(tables, melted, strict=True)})
 
 
-def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True, dialect: Dialect | None = None) -> None:
-    """Write tables as CSV, in a `dialect`, or, by their suffix, Parquet.
+def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True, **dialect: Any) -> None:
+    """Write tables as CSV, in the dialect of `dialect_of`, or, by their suffix, Parquet.
 
     No file is replaced before all of them are written.
     """
-    own = dialect or Dialect()
-    text: dict[str, Any] = {"sep": own.separator, "decimal": own.decimal, "encoding": own.encoding}
     with ExitStack() as stack:
         for path, frame in frames.items():
             beside = stack.enter_context(atomic_write(path))
@@ -460,4 +417,4 @@ def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True, dialec
                 require("pyarrow", "parquet", "to write Parquet files")
                 frame.to_parquet(beside, index=index)
             else:
-                frame.to_csv(beside, index=index, date_format=own.date_format, **text)
+                frame.to_csv(beside, index=index, **dialect)

@@ -253,7 +253,7 @@ class Graph(GraphBase):
                [0. , 0.5, 0. ]])
         """
         places, labels = as_places(points, metric)
-        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize).checked(len(places.points))
+        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize, metric).checked(len(places.points))
         return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
 
     @classmethod

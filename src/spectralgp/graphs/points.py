@@ -109,9 +109,12 @@ class Sphere:
         return np.sin(np.radians(90 - np.abs(self.points[:, 1])))
 
 
+METRICS: dict[str, type[Plane] | type[Sphere]] = {"euclidean": Plane, "haversine": Sphere}
+
+
 def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
     """Points with their metric, and their names in a table or in geometries."""
-    as_option(metric, "metric", ("euclidean", "haversine"))
+    kind = METRICS[as_option(metric, "metric", tuple(METRICS))]
     geometry: Any = getattr(points, "geometry", None)
     if hasattr(geometry, "crs"):
         _check_reference_system(geometry.crs, metric)
@@ -131,7 +134,7 @@ def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
                 "Reorder the columns."
             )
     labels = () if index is None else tuple(index.tolist())
-    return Plane(array) if metric == "euclidean" else Sphere(array), None if is_range(labels) else labels
+    return kind(array), None if is_range(labels) else labels
 
 
 def _check_reference_system(system: Any, metric: str) -> None:
@@ -163,6 +166,11 @@ class PointJoin:
     weights: str
     bandwidth: float | None
     symmetrize: str
+    metric: str
+
+    def places(self, points: Array) -> Plane | Sphere:
+        """Points with the metric."""
+        return METRICS[self.metric](points)
 
     def checked(self, n_nodes: int) -> PointJoin:
         """Return a validated copy with either n_neighbors or a radius, which is widened by rounding."""

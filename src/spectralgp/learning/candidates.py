@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.saved import UNSAVED, axes
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
@@ -42,8 +43,11 @@ class Candidate:
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     name: str = ""
     transformation: Transformation | None = None  # of the user's inputs and signals into the task's, if any
-    learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
-    untuned: Candidate | None = None  # of a candidate with tuned means: the one whose hyperparameters it has
+    # signals from which hyperparameters are learnt; all unless given
+    learnt_from: Annotated[Indices, axes("_learnt_from")] | None = None
+    untuned: Annotated[Candidate | None, UNSAVED] = (
+        None  # of a candidate with tuned means: the one whose hyperparameters it has
+    )
 
     @property
     def described(self) -> str:

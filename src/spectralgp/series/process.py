@@ -410,7 +410,7 @@ def complete(
     covariance = ModalCovariance(
         TimeCovariance(times, process.components, process.powers, process.rates), ProcessNodeCovariance(process)
     )
-    seen = PartialObservations(covariance, known, observed.astype(float), tolerance=tolerance, always_iterates=True)
+    seen = PartialObservations(covariance, known, observed, tolerance=tolerance, always_iterates=True)
     mean, solution = seen.completed(known, first, tolerance)
     if n_draws == 0:
         return ImputedProcess(mean, np.empty((0, *mean.shape)), (solution, None))

@@ -115,9 +115,9 @@ def stand_ins(data_folder, tmp_path, monkeypatch) -> tuple[Path, np.ndarray, np.
     places = rng.uniform(size=(29, 2)) * 0.2 + [-74.0, 40.7]
     counts = 20 + np.cumsum(rng.standard_normal((29, 744)), axis=1)
     savemat(tmp_path / "uber_data.mat", {"lon": places[:, :1], "lat": places[:, 1:], "X1": counts})
-    for name, file in (("SIGNALS", "signal_set_cerebellum.mat"), ("UBER", "uber_data.mat")):
-        sum_ = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
-        monkeypatch.setattr(released, name, released.ReleasedFile(file, sum_))
+    for name in ("signal_set_cerebellum.mat", "uber_data.mat"):
+        checksum = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        monkeypatch.setitem(released.CHECKSUMS, name, f"SHA-256 {checksum}")
     return tmp_path, columns, counts
 
 

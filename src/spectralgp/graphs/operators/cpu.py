@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,8 @@ FEWEST_IN_PARALLEL = 2**17  # values of a block, below which threads cost more t
 
 _running = threading.Lock()  # one parallel loop at a time: not every thread pool of Numba allows two
 _first_process: list[int] = []  # that started threads; a process forked from it must not start any
-os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
 
 
 class CpuOperator(Operator):

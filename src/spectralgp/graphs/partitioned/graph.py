@@ -240,8 +240,8 @@ class PartitionedGraph(GraphBase):
             As in `from_graph`.
         """
         request = BuildRequest(folder, n_partitions, n_hops, overwrite, verbose)
-        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize)
-        build_from_points(points, joining, metric, names, request)
+        joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize, metric)
+        build_from_points(points, joining, names, request)
         return cls.open(folder)
 
     @property

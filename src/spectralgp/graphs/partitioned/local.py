@@ -8,8 +8,7 @@ leaves it empty.
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -19,7 +18,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -226,7 +224,7 @@ class RecurrenceState:
     """State of a recurrence in one partition."""
 
     blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
-    carried: dict[str, Any] = field(default_factory=dict)  # further arrays of the program
+    carried: dict[str, Any] = field(default_factory=dict)  # further arrays
     results: list[Any] = field(default_factory=list)  # results of the last steps
     message: Message = Message(np.empty(0))  # values of the blocks that others need
 
@@ -243,24 +241,12 @@ class RecurrenceState:
         return RecurrenceState(blocks, self.carried)
 
 
-class Recurrence(ABC):
-    """Program of a three-term recurrence: its first blocks, and its steps."""
-
-    @abstractmethod
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        """Return the first state, with blocks (current, previous, others), from a given block with its halo."""
-
-    def resume(self, blocks: list[Any]) -> list[Any]:
-        """Return the blocks to continue from, after an exchange."""
-        return blocks
-
-    @abstractmethod
-    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
-        """Overwrite the first rows of the previous block with the next one; return the result of the step."""
+Steps = Callable[[LocalLaplacian, RecurrenceState, float, list[int]], None]
+"""Steps of a recurrence, each in the local nodes up to an end; the first state has one block and its own values."""
 
 
 def advance(
-    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Recurrence
+    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, steps: Steps
 ) -> RecurrenceState:
     """Take steps from a state, or from own values, after an exchange; each invalidates one of the `n_hops` rings."""
     local = laplacian(key)
@@ -268,99 +254,103 @@ def advance(
         if isinstance(state, RecurrenceState):
             state = state.take_over()
             local.receive(state.blocks, inbox, n_steps)
-            state.blocks[:] = program.resume(state.blocks)
         else:
-            state = program.begin(local, state, local.spread(state, inbox, n_hops))
-        for number in range(n_steps):
-            state.results.append(program.step(local, scale, state, number, local.ends[n_steps - 1 - number]))
-            state.blocks[:2] = state.blocks[1::-1]
+            state = RecurrenceState([local.spread(state, inbox, n_hops)], {"own": state})
+        steps(local, state, scale, local.ends[:n_steps][::-1])
         return replace(state, message=local.message(state.blocks, n_hops))
 
 
-@dataclass(frozen=True, eq=False)
-class MomentRecurrence(Recurrence):
+def moment_steps(local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], gram: bool) -> None:
     """``T_k(A)`` of a block; results are products of each with itself and with the one before."""
-
-    gram: bool
-    is_first: bool
-
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        return RecurrenceState([block, -block])
-
-    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
-        # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
-        share = 0.5 if self.is_first and number == 0 else 1.0
-        return local.advance(share * scale, state.blocks[0], state.blocks[1], n_rows, self.gram)
+    state.carried.clear()
+    state.results.extend(local.advance(*step, gram) for step in _chebyshev_steps(state, scale, ends))
 
 
-@dataclass(frozen=True, eq=False)
-class ProbeRecurrence(Recurrence):
-    """``T_k(A) z`` of probes ``z``, with sums of ``z * f(L) z`` for several functions."""
+def probe_steps(
+    local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], coefficients: Array
+) -> None:
+    """``T_k(A) z`` of probes ``z``, with sums of ``z * f(L) z``.
 
-    coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
-    is_first: bool
+    Coefficients have shape (n_functions, n_steps); the first ones have one more column, for ``T_0``.
+    """
+    xp, terms = local.xp, iter(coefficients.T)
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
-        self._add(local, block, carried, 0)
-        return RecurrenceState([block, -block], carried)
+    def add(block: Any) -> None:
+        rows = xp.einsum("mn,mn->m", state.carried["own"], block[: local.n_own])[:, None]
+        state.carried["total"] += rows * xp.asarray(next(terms), dtype=rows.dtype)
 
-    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> None:
-        share = 0.5 if self.is_first and number == 0 else 1.0  # as for moments
-        local.step(share * scale, state.blocks[0], state.blocks[1], n_rows)
-        self._add(local, state.blocks[1], state.carried, number + self.is_first)
-
-    def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
-        rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
-        carried["total"] += rows * local.xp.asarray(self.coefficients[:, term], dtype=rows.dtype)
+    if len(state.blocks) == 1:
+        state.carried["total"] = xp.zeros((local.n_own, len(coefficients)), dtype=state.blocks[0].dtype)
+        add(state.blocks[0])
+    for step in _chebyshev_steps(state, scale, ends):
+        local.step(*step)
+        add(state.blocks[1])
 
 
-@dataclass(frozen=True, eq=False)
-class Clenshaw(Recurrence):
-    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` combines the columns."""
+def _chebyshev_steps(state: RecurrenceState, scale: float, ends: list[int]) -> Iterator[tuple[float, Any, Any, int]]:
+    """Arguments of each step, after which the next block becomes the current one."""
+    factor = scale
+    if len(state.blocks) == 1:  # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
+        state.blocks.append(-state.blocks[0])
+        factor = scale / 2
+    for n_rows in ends:
+        current, previous = state.blocks
+        yield factor, current, previous, n_rows
+        state.blocks.reverse()
+        factor = scale
 
-    coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
-    is_last: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        shape = (len(block), self.coefficients.shape[-1])
-        return RecurrenceState([local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block})
+def clenshaw_steps(
+    local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], coefficients: Array, is_last: bool
+) -> None:
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` combines the columns.
 
-    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> None:
-        current, previous = (block[:n_rows] for block in state.blocks)
-        is_half = self.is_last and number == len(self.coefficients) - 1
+    Coefficients have shape (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order.
+    """
+    if len(state.blocks) == 1:
+        block = state.blocks.pop()
+        state.carried.clear()
+        state.carried["columns"] = block
+        shape = (len(block), coefficients.shape[-1])
+        state.blocks.extend(local.xp.zeros(shape, dtype=block.dtype) for _ in range(2))
+    term = combine_columns if coefficients.ndim == 3 else scale_columns
+    for number, n_rows in enumerate(ends):
+        current, previous = state.blocks
+        is_half = is_last and number == len(coefficients) - 1
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
-            previous -= current
-        local.step(scale / 2 if is_half else scale, state.blocks[0], state.blocks[1], n_rows)
-        multiply = combine_columns if self.coefficients.ndim == 3 else scale_columns
-        previous += multiply(state.carried["columns"][:n_rows], self.coefficients[number])
+            previous[:n_rows] -= current[:n_rows]
+        local.step(scale / 2 if is_half else scale, current, previous, n_rows)
+        previous[:n_rows] += term(state.carried["columns"][:n_rows], coefficients[number])
+        state.blocks.reverse()
 
 
-@dataclass(frozen=True, eq=False)
-class Lanczos(Recurrence):
-    """The Lanczos method; results are products of ``w`` with ``2 A w``, itself and the previous vector.
+def lanczos_step(
+    local: LocalLaplacian,
+    state: RecurrenceState,
+    scale: float,
+    ends: list[int],
+    length: float = 0.5,
+    doubled: float = 0.0,
+) -> None:
+    """One step of the Lanczos method; the result has products of ``w`` with itself, ``2 A w`` and the previous vector.
 
     Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are sums over all
     partitions, known after the step, so that vectors are divided by them a step later: the next ``w`` is ``2 A u`` less
     `doubled` times ``u`` and less the one before.
     """
-
-    length: float = 0.5
-    doubled: float = 0.0
-
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> RecurrenceState:
-        return RecurrenceState([block, local.xp.zeros_like(block), local.xp.zeros_like(block)])
-
-    def resume(self, blocks: list[Any]) -> list[Any]:
-        product, left, before = blocks
-        unit = left / (2 * self.length)
-        following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
-        return [following, array_namespace(left).zeros_like(left), unit]
-
-    def step(self, local: LocalLaplacian, scale: float, state: RecurrenceState, number: int, n_rows: int) -> Any:
-        local.step(scale, state.blocks[0], state.blocks[1], n_rows)
-        own = [block[: local.n_own] for block in state.blocks]
-        return np.array([column_products(own[0], other)[0] for other in own])
+    if len(state.blocks) == 1:
+        state.carried.clear()
+        vector, before = state.blocks[0], local.xp.zeros_like(state.blocks[0])
+    else:
+        product, left, before = state.blocks
+        unit = left / (2 * length)
+        vector = product / (2 * length) - before * (2 * length) - unit * doubled
+        before = unit
+    product = local.xp.zeros_like(vector)
+    local.step(scale, vector, product, ends[0])
+    state.blocks[:] = product, vector, before
+    own = [block[: local.n_own] for block in (vector, product, before)]
+    state.results.append(np.array([column_products(own[0], other)[0] for other in own]))
 
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from operator import getitem
 from typing import TYPE_CHECKING, Any
 
@@ -257,16 +257,9 @@ class PartitionedOperator(Operator):
         return PartitionedBlock(self, parts, current.n_columns)
 
     def recurrence(self, columns: PartitionedBlock, gram: bool) -> Iterator[tuple[Array, Array]]:
-        recurrence = _Pass(self, columns.taken(), self.graph.n_hops)
-
-        def found() -> Iterator[tuple[Array, Array]]:
-            is_first = True
-            while True:
-                recurrence.advance(self.graph.n_hops, local.MomentRecurrence(gram, is_first))
-                yield from recurrence.sums()
-                is_first = False
-
-        return found()
+        recurrence, n_hops = _Pass(self, columns.taken(), self.graph.n_hops), self.graph.n_hops
+        steps = partial(local.moment_steps, gram=gram)
+        return chain.from_iterable(recurrence.sums(n_hops, steps) for _ in count())
 
     def filtered(self, columns: PartitionedBlock, coefficients: Array) -> PartitionedBlock:
         recurrence = _Pass(self, columns.parts, self.graph.n_hops)
@@ -274,7 +267,8 @@ class PartitionedOperator(Operator):
         for start in range(0, n_terms, self.graph.n_hops):
             several = descending[start : start + self.graph.n_hops]
             n_done = start + len(several)
-            recurrence.advance(len(several), local.Clenshaw(several, is_last=n_done == n_terms))
+            steps = partial(local.clenshaw_steps, coefficients=several, is_last=n_done == n_terms)
+            recurrence.advance(len(several), steps)
             mention(f"filter {n_done} of {n_terms}")
         parts = self.each(local.own_values, zip(self.keys, recurrence.states, strict=True))
         self.settle(parts)
@@ -285,8 +279,8 @@ class PartitionedOperator(Operator):
         shares = coefficients / probes.n_columns
         starts = [0, *range(self.graph.n_hops + 1, shares.shape[1], self.graph.n_hops)]
         for start, stop in pairwise([*starts, shares.shape[1]]):
-            several = shares[:, start:stop]
-            recurrence.advance(several.shape[1] - (start == 0), local.ProbeRecurrence(several, is_first=start == 0))
+            steps = partial(local.probe_steps, coefficients=shares[:, start:stop])
+            recurrence.advance(stop - max(start, 1), steps)
         parts = self.each(local.probe_totals, zip(recurrence.states))
         self.settle(parts)
         return PartitionedBlock(self, parts, len(shares))
@@ -294,12 +288,11 @@ class PartitionedOperator(Operator):
     def tridiagonal(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
         recurrence = _Pass(self, combine_columns(start, block_products(start, start) ** -0.5).parts, 1)
-        recurrence.advance(1, local.Lanczos())
-        ((_, doubled, _),) = recurrence.sums()  # of a vector of length one
+        ((_, doubled, _),) = recurrence.sums(1, local.lanczos_step)  # of a vector of length one
         length = 0.5
         while True:
-            recurrence.advance(1, local.Lanczos(length, doubled))
-            ((square, cross, overlap),) = recurrence.sums()
+            steps = partial(local.lanczos_step, length=length, doubled=doubled)
+            ((square, cross, overlap),) = recurrence.sums(1, steps)
             length = float(np.sqrt(square)) / 2
             yield doubled / 2, length
             doubled = cross / square - overlap
@@ -334,17 +327,18 @@ class _Pass:
         self.operator, self.states, self.n_hops = operator, parts, n_hops
         self._inboxes = [operator.exchange(parts, n_hops)]
 
-    def advance(self, n_steps: int, program: local.Recurrence) -> None:
-        """Take steps of a program, and exchange messages."""
+    def advance(self, n_steps: int, steps: local.Steps) -> None:
+        """Take steps, and exchange messages."""
         operator = self.operator
         rows = zip(operator.keys, self.states, self._inboxes[-1], strict=True)
-        settings = (self.n_hops, n_steps, 4 / operator.bound, program)
+        settings = (self.n_hops, n_steps, 4 / operator.bound, steps)
         self.states = operator.each(local.advance, ((*row, *settings) for row in rows))
         self._inboxes.append(operator.exchange(self.states, self.n_hops))
         operator.settle(list(chain.from_iterable(self._inboxes[-EXCHANGES_AHEAD:][0])))
 
-    def sums(self) -> list[Any]:
-        """Results of the last steps, summed in the order of the partitions."""
+    def sums(self, n_steps: int, steps: local.Steps) -> list[Any]:
+        """Take steps, and sum their results in the order of the partitions."""
+        self.advance(n_steps, steps)
         found = self.operator.gather(self.operator.each(local.step_results, zip(self.states)))
         return [tuple(np.sum(parts, axis=0) for parts in zip(*step, strict=True)) for step in zip(*found, strict=True)]
 

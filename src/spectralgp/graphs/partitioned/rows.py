@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -24,8 +23,8 @@ from spectralgp._basics.progress import step_done
 from spectralgp.graphs import Graph
 from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
-from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table
-from spectralgp.graphs.points import Plane, PointJoin, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
+from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table, table_blocks
+from spectralgp.graphs.points import METRICS, PointJoin, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import (
     NodeName,
     as_coordinates,
@@ -40,7 +39,6 @@ from spectralgp.graphs.weights import (
 
 EDGE = ("source", "target", "weight")
 ROWS_AT_ONCE = 1 << 20  # rows of an array in a block
-SEGMENTS = 64  # of the curve in a partition, each with a box around its points
 SLACK = 1 + 1e-9  # factor of distances, so that rounding hides no neighbour
 
 
@@ -66,13 +64,14 @@ def build_from_edges(
     """Build for `PartitionedGraph.from_edges`."""
     chosen = as_partitioner(partitioner, coordinates is not None)
     remedy = "For edges in memory use Graph.from_edges, then from_graph."
-    opened = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
-    if not {"source", "target"} <= set(opened.columns):
+    frame = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    columns = [name for name in EDGE if name in frame.columns]
+    if columns[:2] != ["source", "target"]:
         raise ValueError(
-            f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
+            "edges must have columns 'source', 'target' and optionally 'weight'; "
+            f"got {list(frame.columns)}. Rename them."
         )
-    columns = [name for name in EDGE if name in opened.columns]
-    listed = RowBlocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    listed = table_blocks(frame[columns], edges, edge_columns)
     nodes = nodes_of_edges(listed, names, n_nodes)
 
     def read(number: int) -> tuple[Integers, Integers, Array]:
@@ -144,48 +143,39 @@ def _rows_from_edges(build: BuildDirectory, number: int, n_blocks: int, name: No
 # ---------------------------------------------------------------------------------------------------------- from points
 
 
-def build_from_points(points: Any, joining: PointJoin, metric: str, names: Any, request: BuildRequest) -> None:
+def build_from_points(points: Any, joining: PointJoin, names: Any, request: BuildRequest) -> None:
     """Build for `PartitionedGraph.from_points`."""
-    is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
-    kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
+    as_option(joining.metric, "metric", tuple(METRICS))
     blocks = point_blocks(points)
     found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
     if not found:
         raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
     sizes, low, high = zip(*found, strict=True)
-    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses invalid coordinates
+    joining.places(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses invalid coordinates
     n_nodes = sum(sizes)
-    joined = joining.checked(n_nodes)
+    given, joining = ["points", blocks.fingerprint, joining], joining.checked(n_nodes)
     if names is not None:
         names = as_names(names, n_nodes)
-    given = ["points", blocks.fingerprint, joining, metric]
     with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
-        joiner = PointJoiner(build, kind, joined)
         coordinates = _coordinates(build, blocks)
-        along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
+        along = partial(curve_order, coordinates, lambda rows: joining.places(rows).embedded())
         build.store_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
-        build.store_each("points", lambda number: joiner.points_and_boxes(coordinates[build.order[build.own(number)]]))
-        build.store_each("neighbours", joiner.neighbours)
-        bandwidth = joiner.bandwidth()
+        build.store_each("points", lambda number: _with_box(joining, coordinates[build.order[build.own(number)]]))
+        build.store_each("neighbours", partial(_neighbours, build, joining))
+        bandwidth = _bandwidth(build, joining)
         # each weight is computed once, for the rows of both ends
         squared = partial(build.stored, "neighbours", array="squared")
         build.store_each(
-            "weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)}
+            "weights", lambda number: {"weights": weigh(squared(number).copy(), joining.weights, bandwidth)}
         )
-        finish(build, joiner.rows, coordinates)
+        finish(build, partial(_rows_from_points, build, joining), coordinates)
 
 
 def point_blocks(points: Any, rows_at_once: int = ROWS_AT_ONCE) -> RowBlocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
-        table = open_table(points, "points", (), "coordinates in its columns", "")
-        columns = table.columns
-
-        def read(number: int) -> Array:
-            block = table.read(number, columns)
-            return as_points(np.column_stack([block[name] for name in columns]))
-
-        return RowBlocks(table.n_blocks, read, table.fingerprint)
+        frame = open_table(points, "points", (), "coordinates in its columns", "")
+        return table_blocks(frame, points, as_points)
     if is_dask_array(points):
         lazy: Any = points
         whole = lazy.rechunk(dict.fromkeys(range(1, lazy.ndim), -1))
@@ -216,130 +206,122 @@ def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
     return array
 
 
-@dataclass(frozen=True, eq=False)
-class PointJoiner:
-    """Join of points that are stored by partition, in the order of the curve, with boxes around its segments."""
+def _with_box(joining: PointJoin, points: Array) -> dict[str, NDArray[Any]]:
+    """Points of a partition, and the lowest and highest corner of a box around them."""
+    embedded = joining.places(points).embedded()
+    return {"points": points, "box": np.stack([embedded.min(axis=0), embedded.max(axis=0)])}
 
-    build: BuildDirectory
-    kind: type[Plane] | type[Sphere]
-    joining: PointJoin
 
-    def points_and_boxes(self, points: Array) -> dict[str, NDArray[Any]]:
-        """Points of a partition, and boxes around each segment of the curve."""
-        starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
-        embedded = self.kind(points).embedded()
-        low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
-        return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}
+def _neighbours(build: BuildDirectory, joining: PointJoin, number: int) -> dict[str, NDArray[Any]]:
+    """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
+    find = _nearest if joining.radius is None else _within
+    starts, ends = find(build, joining, number)
+    squared = _squared(build, joining, number, starts, ends)
+    if joining.radius is not None:
+        near = np.sqrt(squared) <= joining.radius
+        starts, ends, squared = starts[near], ends[near], squared[near]
+    return sorted_by_owner(build, ends, {"starts": starts.astype(np.int32), "squared": squared})
 
-    def neighbours(self, number: int) -> dict[str, NDArray[Any]]:
-        """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
-        find = self._nearest if self.joining.radius is None else self._within
-        starts, ends = find(number)
-        squared = self._squared(number, starts, ends)
-        if self.joining.radius is not None:
-            near = np.sqrt(squared) <= self.joining.radius
-            starts, ends, squared = starts[near], ends[near], squared[near]
-        return sorted_by_owner(self.build, ends, {"starts": starts.astype(np.int32), "squared": squared})
 
-    def _points_of(self, number: int) -> Array:
-        return np.array(self.build.stored("points", number, "points"))
+def _points_of(build: BuildDirectory, number: int) -> Array:
+    return np.array(build.stored("points", number, "points"))
 
-    def _nearest(self, number: int) -> tuple[Integers, Integers]:
-        """Own positions and ranks of the nearest others of every own point in turn."""
-        own, n_neighbors = self.build.own(number), cast(int, self.joining.n_neighbors)
-        embedded = self.kind(self._points_of(number)).embedded()
-        n_own = len(embedded)
-        distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
-        among = min(n_neighbors + 1, n_own)
-        found, neighbors = _asked(embedded, embedded, among)
-        others = others_of(neighbors)
-        distances[:, : among - 1] = found[others].reshape(n_own, among - 1)
-        ranks[:, : among - 1] = neighbors[others].reshape(n_own, among - 1) + own.start
-        for asking, theirs, points in self._near(number, embedded, distances[:, -1], both_ways=True):
-            among = min(n_neighbors, len(points))
-            found, neighbors = _asked(points, embedded[asking], among)
-            together = np.concatenate([distances[asking], found], axis=1)
-            chosen = np.argsort(together, axis=1, kind="stable")[:, :n_neighbors]
-            distances[asking] = np.take_along_axis(together, chosen, axis=1)
-            both = np.concatenate([ranks[asking], theirs[neighbors]], axis=1)
-            ranks[asking] = np.take_along_axis(both, chosen, axis=1)
-        return np.repeat(np.arange(n_own), n_neighbors), ranks.ravel()
 
-    def _within(self, number: int) -> tuple[Integers, Integers]:
-        """Pairs within the radius, each once: among own points, and with points of later partitions."""
-        own, places = self.build.own(number), self.kind(self._points_of(number))
-        embedded, reach = places.embedded(), places.reach(cast(float, self.joining.radius))
-        pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
-        starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
-        for asking, theirs, points in self._near(number, embedded, np.full(len(embedded), reach), both_ways=False):
-            near = cKDTree(embedded[asking]).sparse_distance_matrix(cKDTree(points), reach, output_type="ndarray")
-            starts.append(asking[near["i"]])
-            ends.append(theirs[near["j"]])
-        return np.concatenate(starts), np.concatenate(ends)
+def _nearest(build: BuildDirectory, joining: PointJoin, number: int) -> tuple[Integers, Integers]:
+    """Own positions and ranks of the nearest others of every own point in turn."""
+    own, n_neighbors = build.own(number), cast(int, joining.n_neighbors)
+    embedded = joining.places(_points_of(build, number)).embedded()
+    n_own = len(embedded)
+    distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
+    among = min(n_neighbors + 1, n_own)
+    found, neighbors = _asked(embedded, embedded, among)
+    others = others_of(neighbors)
+    distances[:, : among - 1] = found[others].reshape(n_own, among - 1)
+    ranks[:, : among - 1] = neighbors[others].reshape(n_own, among - 1) + own.start
+    for asking, theirs, points in _near(build, joining, number, embedded, distances[:, -1]):
+        among = min(n_neighbors, len(points))
+        found, neighbors = _asked(points, embedded[asking], among)
+        together = np.concatenate([distances[asking], found], axis=1)
+        chosen = np.argsort(together, axis=1, kind="stable")[:, :n_neighbors]
+        distances[asking] = np.take_along_axis(together, chosen, axis=1)
+        both = np.concatenate([ranks[asking], theirs[neighbors]], axis=1)
+        ranks[asking] = np.take_along_axis(both, chosen, axis=1)
+    return np.repeat(np.arange(n_own), n_neighbors), ranks.ravel()
 
-    def _near(
-        self, number: int, embedded: Array, reaches: Array, both_ways: bool
-    ) -> Iterator[tuple[Integers, Integers, Array]]:
-        """Yield, per partition within reach: own points near it, and ranks and coordinates of its points near them."""
-        starts, low, high = (self.build.stored("points", number, name) for name in ("starts", "low", "high"))
-        for other in range(0 if both_ways else number + 1, self.build.n_partitions):
-            if other == number:
-                continue
-            farthest = np.maximum.reduceat(reaches, starts[:-1]) * SLACK
-            bottoms, tops = (np.array(self.build.stored("points", other, name)) for name in ("low", "high"))
-            near = _gaps(low[:, None], high[:, None], bottoms, tops) <= farthest[:, None]
-            asks = np.zeros(len(embedded), dtype=bool)
-            for segment in np.flatnonzero(near.any(axis=1)).tolist():
-                mine = slice(int(starts[segment]), int(starts[segment + 1]))
-                limits = reaches[mine] * SLACK
-                for box in np.flatnonzero(near[segment]).tolist():
-                    asks[mine] |= _gaps(embedded[mine], embedded[mine], bottoms[box], tops[box]) <= limits
-            asking = np.flatnonzero(asks)
-            if not asking.size:
-                continue
-            begins = self.build.stored("points", other, "starts")
-            boxes = np.flatnonzero(near.any(axis=0)).tolist()
-            places = np.concatenate([np.arange(begins[box], begins[box + 1]) for box in boxes])
-            points = self.kind(self.build.stored("points", other, "points")[places]).embedded()
-            yield asking, places + self.build.own(other).start, points
 
-    def _squared(self, number: int, starts: Integers, ends: Integers) -> Array:
-        """Squared distances from own points to others, computed as for a graph in memory."""
-        own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
-        inside = (ends >= own.start) & (ends < own.stop)
-        foreign, where = np.unique(ends[~inside], return_inverse=True)
-        owned = self.build.by_owner(foreign)
-        theirs = (self.build.stored("points", other, "points")[places] for other, places in owned)
-        positions = ends - own.start
-        positions[~inside] = n_own + where
-        return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
+def _within(build: BuildDirectory, joining: PointJoin, number: int) -> tuple[Integers, Integers]:
+    """Pairs within the radius, each once: among own points, and with points of later partitions."""
+    own, places = build.own(number), joining.places(_points_of(build, number))
+    embedded, reach = places.embedded(), places.reach(cast(float, joining.radius))
+    pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
+    starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
+    reaches = np.full(len(embedded), reach)
+    for asking, theirs, points in _near(build, joining, number, embedded, reaches, first=number + 1):
+        near = cKDTree(embedded[asking]).sparse_distance_matrix(cKDTree(points), reach, output_type="ndarray")
+        starts.append(asking[near["i"]])
+        ends.append(theirs[near["j"]])
+    return np.concatenate(starts), np.concatenate(ends)
 
-    def bandwidth(self) -> float | None:
-        """Bandwidth of Gaussian weights: the given one, or the mean of all squared distances."""
-        if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
-            return self.joining.bandwidth
-        found = [self.build.stored("neighbours", number, "squared") for number in range(self.build.n_partitions)]
-        return usual_bandwidth(found) if sum(map(len, found)) else None
 
-    def rows(self, number: int) -> Any:
-        """Rows of a partition's own nodes, columns being nodes in the user's order."""
-        own = self.build.own(number)
-        shape = (own.stop - own.start, self.build.n_nodes)
-        starts, rows, ends = (self.build.stored("neighbours", number, name) for name in ("starts", "rows", "ends"))
-        owned = np.repeat(self.build.starts[:-1], np.diff(ends, prepend=0))
-        weights = self.build.stored("weights", number, "weights")
-        directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
-        others = []
-        for other in range(self.build.n_partitions):
-            entries = owned_entries(self.build, number, "neighbours", other)
-            theirs, mine = (self.build.stored("neighbours", other, name)[entries] for name in ("starts", "rows"))
-            nodes = self.build.order[theirs + self.build.starts[other]]
-            others.append((mine, nodes, self.build.stored("weights", other, "weights")[entries]))
-        mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
-        other_way = csr_array((values, (mine, nodes)), shape=shape)
-        if self.joining.radius is not None:
-            return directed + other_way
-        return symmetrized(directed, other_way, self.joining.symmetrize)
+def _near(
+    build: BuildDirectory, joining: PointJoin, number: int, embedded: Array, reaches: Array, first: int = 0
+) -> Iterator[tuple[Integers, Integers, Array]]:
+    """Yield, per partition from the first: own points within reach of it, and ranks and places of its points nearby."""
+    low, high = build.stored("points", number, "box")
+    for other in range(first, build.n_partitions):
+        box = build.stored("points", other, "box")
+        between = np.maximum(np.maximum(box[0] - high, low - box[1]), 0.0)
+        if other == number or np.linalg.norm(between) > reaches.max() * SLACK:  # most partitions are far away
+            continue
+        asking = np.flatnonzero(_distances(embedded, box) <= reaches * SLACK)
+        if not asking.size:
+            continue
+        points, mine = joining.places(build.stored("points", other, "points")).embedded(), embedded[asking]
+        gaps = _distances(points, (mine.min(axis=0), mine.max(axis=0)))
+        near = np.flatnonzero(gaps <= reaches[asking].max() * SLACK)
+        if near.size:
+            yield asking, near + build.own(other).start, points[near]
+
+
+def _squared(build: BuildDirectory, joining: PointJoin, number: int, starts: Integers, ends: Integers) -> Array:
+    """Squared distances from own points to others, computed as for a graph in memory."""
+    own, n_own = build.own(number), int(build.starts[number + 1] - build.starts[number])
+    inside = (ends >= own.start) & (ends < own.stop)
+    foreign, where = np.unique(ends[~inside], return_inverse=True)
+    owned = build.by_owner(foreign)
+    theirs = (build.stored("points", other, "points")[places] for other, places in owned)
+    positions = ends - own.start
+    positions[~inside] = n_own + where
+    return joining.places(np.concatenate([_points_of(build, number), *theirs])).squared_distances(starts, positions)
+
+
+def _bandwidth(build: BuildDirectory, joining: PointJoin) -> float | None:
+    """Bandwidth of Gaussian weights: the given one, or the mean of all squared distances."""
+    if joining.weights != "gaussian" or joining.bandwidth is not None:
+        return joining.bandwidth
+    found = [build.stored("neighbours", number, "squared") for number in range(build.n_partitions)]
+    return usual_bandwidth(found) if sum(map(len, found)) else None
+
+
+def _rows_from_points(build: BuildDirectory, joining: PointJoin, number: int) -> Any:
+    """Rows of a partition's own nodes, columns being nodes in the user's order."""
+    own = build.own(number)
+    shape = (own.stop - own.start, build.n_nodes)
+    starts, rows, ends = (build.stored("neighbours", number, name) for name in ("starts", "rows", "ends"))
+    owned = np.repeat(build.starts[:-1], np.diff(ends, prepend=0))
+    weights = build.stored("weights", number, "weights")
+    directed = csr_array((weights, (starts, build.order[owned + rows])), shape=shape)
+    others = []
+    for other in range(build.n_partitions):
+        entries = owned_entries(build, number, "neighbours", other)
+        theirs, mine = (build.stored("neighbours", other, name)[entries] for name in ("starts", "rows"))
+        nodes = build.order[theirs + build.starts[other]]
+        others.append((mine, nodes, build.stored("weights", other, "weights")[entries]))
+    mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
+    other_way = csr_array((values, (mine, nodes)), shape=shape)
+    if joining.radius is not None:
+        return directed + other_way
+    return symmetrized(directed, other_way, joining.symmetrize)
 
 
 def _asked(among: Array, points: Array, n_neighbors: int) -> tuple[Array, Integers]:
@@ -348,7 +330,7 @@ def _asked(among: Array, points: Array, n_neighbors: int) -> tuple[Array, Intege
     return distances, neighbors
 
 
-def _gaps(low: Array, high: Array, bottoms: Array, tops: Array) -> Array:
-    """Distances between boxes, zero where they meet."""
-    between = np.maximum(np.maximum(bottoms - high, low - tops), 0.0)
-    return np.asarray(np.sqrt(np.square(between).sum(axis=-1)))
+def _distances(points: Array, box: Any) -> Array:
+    """Distances from a box, given by its lowest and highest corner; zero inside."""
+    outside = points - np.clip(points, *box)
+    return np.sqrt(np.einsum("ij,ij->i", outside, outside))

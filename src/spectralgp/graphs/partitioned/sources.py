@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,85 +33,44 @@ class RowBlocks:
         return map(self.read, range(self.n_blocks))
 
 
-@dataclass(frozen=True, eq=False)
-class BlockTable:
-    """Blocks of a table: row groups of Parquet files, or parts of a Dask table."""
-
-    columns: list[str]
-    n_blocks: int
-    fingerprint: Any
-    read: Callable[[int, Sequence[str]], Any]  # some columns of a block
-    delayed: Callable[[Sequence[str]], list[Any]]  # some columns of every block, to be read by Dask
-    dtypes: Callable[[], Mapping[str, Any]]  # of all columns
-    sizes: Callable[[], Sequence[int]]  # numbers of rows of the blocks
-
-
-def open_table(table: Any, argument: str, index: Sequence[str], content: str, remedy: str) -> BlockTable:
-    """Open a Dask table or Parquet files; columns named in `index` may be the index of the table."""
+def open_table(table: Any, argument: str, index: Sequence[str], content: str, remedy: str) -> Any:
+    """Dask DataFrame of a table, or of the row groups of Parquet files; columns named in `index` may be its index."""
     if isinstance(table, str | os.PathLike):
-        return _parquet_table(Path(table), argument, index)
-    if hasattr(table, "npartitions") and hasattr(table, "columns"):
-        return _dask_table(table, index)
-    raise TypeError(
-        f"{argument} must be a dask DataFrame or a file or folder of Parquet, with {content}; "
-        f"got {type(table).__name__}. {remedy}"
-    )
-
-
-def _dask_table(table: Any, index: Sequence[str]) -> BlockTable:
-    dask = require("dask", "dask", READING)
-    if table.index.name in index:
-        table = table.reset_index()
-    return BlockTable(
-        list(table.columns),
-        table.npartitions,
-        dask.base.tokenize(table),  # of its graph of tasks
-        lambda number, columns: table[list(columns)].partitions[number].compute(),
-        lambda columns: table[list(columns)].to_delayed(),
-        lambda: dict(table.dtypes),
-        lambda: dask.compute(*map(dask.delayed(len), table.to_delayed())),
-    )
-
-
-def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> BlockTable:
-    """Row groups in the order of the files' names, part.2 before part.10; only metadata are read here."""
-    paths = sorted(path.rglob("*.parquet"), key=_by_number) if path.is_dir() else [path]
-    if not paths or not all(file.is_file() for file in paths):
-        raise FileNotFoundError(
-            f"{argument} must be a file or a folder of Parquet; got {path}, where there is none. Pass another path."
+        paths = _files(table)
+        if not paths or not all(file.is_file() for file in paths):
+            raise FileNotFoundError(
+                f"{argument} must be a file or a folder of Parquet; got {table}, where there is none. "
+                "Pass another path."
+            )
+        # in the order of the files' names, part.2 before part.10
+        table = require("dask.dataframe", "dask", READING).read_parquet(list(map(str, paths)), split_row_groups=True)
+    elif not (hasattr(table, "npartitions") and hasattr(table, "columns")):
+        raise TypeError(
+            f"{argument} must be a dask DataFrame or a file or folder of Parquet, with {content}; "
+            f"got {type(table).__name__}. {remedy}"
         )
-    heads = [_parquet().read_metadata(file) for file in paths]
-    pairs = zip(paths, heads, strict=True)
-    groups = [(file, group) for file, head in pairs for group in range(head.num_row_groups)]
-    schema = heads[0].schema.to_arrow_schema()
-    hidden = (schema.pandas_metadata or {}).get("index_columns", ())  # index of pandas or Dask
+    return table.reset_index() if table.index.name in index else table
 
-    def read(number: int, columns: Sequence[str]) -> dict[str, Any]:
-        file, group = groups[number]
-        found = _parquet().ParquetFile(file).read_row_group(group, columns=list(columns))
-        return {name: found[name].to_numpy() for name in columns}
 
-    def delayed(columns: Sequence[str]) -> list[Any]:
-        reading = require("dask", "dask", READING).delayed(read)
-        return [reading(number, columns) for number in range(len(groups))]
-
-    return BlockTable(
-        [name for name in schema.names if name not in hidden or name in index],
-        len(groups),
-        [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in paths],
-        read,
-        delayed,
-        lambda: dict(schema.empty_table().to_pandas(ignore_metadata=True).dtypes),
-        lambda: [head.row_group(group).num_rows for head in heads for group in range(head.num_row_groups)],
+def table_blocks(frame: Any, given: Any, convert: Callable[[Any], Any]) -> RowBlocks:
+    """Blocks of a Dask DataFrame that `open_table` made of a given table."""
+    options, fingerprint = {}, require("dask", "dask", READING).base.tokenize(frame)  # of its graph of tasks
+    if isinstance(given, str | os.PathLike):
+        options = {"scheduler": "synchronous"}  # workers may not see the files
+        fingerprint = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in _files(given)]
+    return RowBlocks(
+        frame.npartitions, lambda number: convert(frame.partitions[number].compute(**options)), fingerprint
     )
 
 
-def _by_number(path: Path) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]  # numbers in every other
+def _files(path: str | os.PathLike[str]) -> list[Path]:
+    """Parquet files of a path."""
+    return sorted(Path(path).rglob("*.parquet")) if os.path.isdir(path) else [Path(path)]
 
 
-def _parquet() -> Any:
-    return require("pyarrow.parquet", "parquet", "to read Parquet files")
+def _parts(frame: Any) -> list[Any]:
+    """Partitions to be computed later, each alone: Dask would join those of few columns."""
+    return [frame.partitions[number].to_delayed()[0] for number in range(frame.npartitions)]
 
 
 # --------------------------------------------------------------------------------------------------------- signals
@@ -149,36 +107,33 @@ def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence
     """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes)."""
     arrays, dask = (require(name, "dask", READING) for name in ("dask.array", "dask"))
     remedy = "Arrays and Zarr arrays of shape (n_signals, n_nodes) go to fit as they are."
-    opened = open_table(table, "table", () if node is None else (node,), "one row per node", remedy)
-    dtypes = _signals_among(opened, node)
-    if node is None:
-        nodes, sizes = None, opened.sizes()
-    else:
-        listed = [np.asarray(part[node]) for part in dask.compute(*opened.delayed([node]))]
-        nodes, sizes = np.concatenate(listed), [len(one) for one in listed]
+    frame = open_table(table, "table", () if node is None else (node,), "one row per node", remedy)
+    dtypes = _signals_among(frame, node)
+    first = next(iter(dtypes)) if node is None else node
+    nodes = dask.compute(*_parts(frame[[first]]))
+    sizes = list(map(len, nodes))
     if sum(sizes) != n_nodes:
         raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(sizes)} rows.")
     dtype, values = np.result_type(*dtypes.values(), np.float32), dask.delayed(_values)
     chunks = [
-        arrays.from_delayed(values(part, list(dtypes), dtype), (len(dtypes), size), dtype=dtype)
-        for part, size in zip(opened.delayed(list(dtypes)), sizes, strict=True)
+        arrays.from_delayed(values(part, dtype), (len(dtypes), size), dtype=dtype)
+        for part, size in zip(_parts(frame[list(dtypes)]), sizes, strict=True)
     ]
     signals = arrays.concatenate(chunks, axis=1)
-    if nodes is None:
+    if node is None:
         return signals
-    places = _places(nodes, n_nodes, names)
+    places = _places(np.concatenate([part[node] for part in nodes]), n_nodes, names)
     return signals if np.array_equal(places, np.arange(n_nodes)) else signals[:, places]
 
 
-def _signals_among(table: BlockTable, node: str | None) -> dict[str, Any]:
+def _signals_among(frame: Any, node: str | None) -> dict[str, Any]:
     """Columns of signals, with their types."""
-    if node is not None and node not in table.columns:
+    if node is not None and node not in frame.columns:
         raise ValueError(
-            f"node must be a column of the table; got {node!r}, and columns {table.columns[:5]}. Name the one "
+            f"node must be a column of the table; got {node!r}, and columns {list(frame.columns[:5])}. Name the one "
             "with the nodes."
         )
-    kinds = table.dtypes()
-    found = {name: kinds[name] for name in table.columns if name != node}
+    found = {name: kind for name, kind in frame.dtypes.items() if name != node}
     if not found:
         raise ValueError("table must have a column for each signal; got none besides the nodes.")
     wrong = next((name for name, kind in found.items() if getattr(kind, "kind", "O") not in "biuf"), None)
@@ -190,8 +145,8 @@ def _signals_among(table: BlockTable, node: str | None) -> dict[str, Any]:
     return found
 
 
-def _values(part: Any, columns: Sequence[str], dtype: Any) -> NDArray[Any]:
-    return np.stack([np.asarray(part[name], dtype=dtype) for name in columns])
+def _values(part: Any, dtype: Any) -> NDArray[Any]:
+    return np.ascontiguousarray(part.to_numpy(dtype=dtype).T)
 
 
 def _places(given: NDArray[Any], n_nodes: int, names: Sequence[Hashable] | None) -> NDArray[np.intp]:

@@ -20,10 +20,10 @@ from spectralgp.graphs.operators import (
     scale_columns,
 )
 from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
-from spectralgp.model.fields.factors import InputCovariance, NodeCovariance
+from spectralgp.model.fields.factors import GraphNodeCovariance, InputCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
-from spectralgp.model.fields.observations import WeightedSystem
-from spectralgp.model.spectra import Quadrature, Spectrum, mean_over_nodes
+from spectralgp.model.fields.observations import weighted_system
+from spectralgp.model.spectra import Quadrature, mean_over_nodes
 
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
 MOST_PROBED = 2**19  # values of all probes of a determinant on a large graph, unless these are the fewest
@@ -72,11 +72,6 @@ class LatentCovariance(ABC):
     def _logs(self, curvature: float) -> tuple[float, Callable[[Any], float]]:
         """``log |I + c A|``, and ``z^T log(I + c A) z`` as a function of a block."""
 
-    @property
-    def prior_variance(self) -> Array:
-        """Prior variances at entries."""
-        return self.at_curvature(0.0)[0]
-
     def variances(self, curvatures: Array) -> tuple[Array, float]:
         """Variances at entries by effective curvatures, equation (39), and their root mean square standard error.
 
@@ -120,6 +115,12 @@ def latent_of(covariance: Covariance) -> LatentCovariance:
     )
 
 
+def with_noise(covariance: Any, noise_variance: float) -> Any:
+    """Return the covariance of latent signals with noise; their own white noise is part of the signal."""
+    nodes = cast(GraphNodeCovariance, covariance.nodes)
+    return replace(covariance, nodes=replace(nodes, white_variance=nodes.noise_variance, noise_variance=noise_variance))
+
+
 def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
     """Curvatures of a table, and the weight of each in given ones, by interpolation in their logarithm."""
     largest = max(float(np.max(curvatures)), 1e-9)
@@ -136,30 +137,6 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
 
 
 # ------------------------------------------------------------------------------------------------- modes that are known
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyNodeCovariance(NodeCovariance):
-    """Covariances of nodes with additional noise of the sites."""
-
-    nodes: NodeCovariance
-    noise_variance: float
-
-    @property
-    def basis(self) -> Spectrum:  # type: ignore[override]
-        """Basis of the nodes."""
-        return self.nodes.basis
-
-    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
-        power, own = self.nodes.powers(eigenvalues)
-        return power, own + self.noise_variance
-
-    def response(self, eigenvalues: Array) -> Array:
-        return self.nodes.response(eigenvalues)
-
-    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        white = self.basis.white(n_signals, random_state) * float(np.sqrt(self.nodes.noise_variance))
-        return self.nodes.draw_own(n_signals, random_state) + white
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,19 +178,19 @@ class ModalLatentCovariance(LatentCovariance):
             own = np.flatnonzero(curvatures)
             roots, flat = np.sqrt(curvatures.ravel()[own]), rights.reshape(len(rights), -1)
             scaled = roots[:, None] * self._dense[own]
-            system = scaled[:, own] * roots
-            system[np.diag_indices_from(system)] += 1.0
+            matrix = scaled[:, own] * roots
+            matrix[np.diag_indices_from(matrix)] += 1.0
             found = flat.copy()
-            found[:, own] -= roots * cho_solve(cho_factor(system, check_finite=False), scaled @ flat.T).T
+            found[:, own] -= roots * cho_solve(cho_factor(matrix, check_finite=False), scaled @ flat.T).T
             return found.reshape(rights.shape)
         seen, most = curvatures[curvatures > 0], MOST_SITE_NOISE * float(np.mean(self.at_modes))
         noise = min(1 / float(np.mean(seen)), most) if seen.size else most
-        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, noise))
-        return np.asarray(conjugate_gradients(WeightedSystem(noisy, curvatures), rights, starts, tolerance))
+        system = weighted_system(with_noise(self.covariance, noise), curvatures)
+        return np.asarray(conjugate_gradients(system, rights, starts, tolerance))
 
     def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, 0.0))
-        return np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
+        noiseless = with_noise(self.covariance, 0.0)
+        return np.stack([noiseless.draw_signal(random_state) for _ in range(n_draws)])
 
     def _shrunk(self, curvature: float) -> Array:
         """Variances at modes with the same curvature everywhere."""
@@ -278,7 +255,10 @@ class ProbedLatentCovariance(LatentCovariance):
         return np.asarray(found.reshape(values.shape))
 
     def solve(self, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
-        """Solve with ``I + W^1/2 A W^1/2``, so that the spread of the curvatures does not slow conjugate gradients."""
+        """Solve with ``I + W^1/2 A W^1/2``, so that the spread of the curvatures does not slow conjugate gradients.
+
+        It is preconditioned by its mean diagonal.
+        """
         covariance, shape = self.covariance, self.covariance.shape
         n_sets, several = len(rights), covariance.repeated(len(rights))
         weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
@@ -287,10 +267,24 @@ class ProbedLatentCovariance(LatentCovariance):
         def loaded(values: Array) -> Any:
             return several.load(np.broadcast_to(values, (n_sets, *shape)).reshape(several.shape))
 
+        def inner(left: Any, right: Any) -> Array:
+            found = column_products(left, right).reshape(n_sets, -1)
+            return np.repeat(found.sum(axis=1), found.shape[1])
+
+        def precondition(block: Any) -> tuple[Any, Any]:
+            found = preconditioner * block
+            return found, found
+
         seen, scale = weights > 0, np.sqrt(np.where(weights > 0, weights, 1.0))
         precision = 1 / (1 + weights * mean_variance[:, None])
-        roots = loaded(np.sqrt(weights))
-        system = _SymmetricSystem(several, n_sets, roots, loaded(precision), float(np.min(precision)))
+        roots, preconditioner = loaded(np.sqrt(weights)), loaded(precision)
+        system = LinearSystem(
+            times=lambda block, image: block + roots * several.times(roots * block),
+            precondition=precondition,
+            inner=inner,
+            smallest=float(np.min(precision)),  # eigenvalues of the system are one or more
+            scaled=scale_columns,
+        )
         apart = np.where(seen, 0.0, rights)  # entries with a slope and zero curvature
         rest = loaded(np.where(seen, rights / scale, 0.0))
         if apart.any():
@@ -300,8 +294,7 @@ class ProbedLatentCovariance(LatentCovariance):
         return np.asarray(several.unload(roots * solution).reshape(rights.shape) + apart)
 
     def drawn(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        noisy = replace(self.covariance, nodes=NoisyNodeCovariance(self.covariance.nodes, 0.0))
-        several = noisy.repeated(n_draws)
+        several = with_noise(self.covariance, 0.0).repeated(n_draws)
         return several.unload(several.draw_signal(random_state)).reshape(n_draws, *self.covariance.shape)
 
     def _shrunk(self, eigenvalues: Array, curvature: float) -> Array:
@@ -365,31 +358,3 @@ class ProbedLatentCovariance(LatentCovariance):
             return basis.inner(coordinates, basis.each_filtered(coordinates, series))
 
         return float(np.sum(np.log1p(curvature * self._prior_at_modes) @ basis.multiplicities)), form
-
-
-@dataclass(frozen=True, eq=False)
-class _SymmetricSystem(LinearSystem):
-    """``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean diagonal."""
-
-    several: QuadratureCovariance  # the covariance of all sets, one after the other
-    n_sets: int
-    roots: Any  # W^1/2, a block
-    precision: Any  # of the preconditioner, a block
-    smallest: float
-
-    def image(self, block: Any) -> Any:
-        return block
-
-    def times(self, block: Any, image: Any) -> Any:
-        return block + self.roots * self.several.times(self.roots * block)
-
-    def precondition(self, block: Any) -> tuple[Any, Any]:
-        found = self.precision * block
-        return found, found
-
-    def inner(self, left: Any, right: Any) -> Array:
-        found = column_products(left, right).reshape(self.n_sets, -1)
-        return np.repeat(found.sum(axis=1), found.shape[1])
-
-    def scaled(self, block: Any, factors: Any) -> Any:
-        return scale_columns(block, factors)

@@ -37,6 +37,7 @@ NO_MATRIX = (
     "{argument} if the covariance of very many signals is approximated by a low rank, without a dense matrix. "
     "Fit fewer signals."
 )
+NO_FURTHER_INPUTS = "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
 
 
 class RowCovariance(ABC):
@@ -77,15 +78,11 @@ class RowCovariance(ABC):
 
     def at(self, new: Any, powers: PowersOfEigenvalues) -> PosteriorRows:
         """Posterior at new inputs given complete signals, with ``p`` and ``r`` as functions of eigenvalues."""
-        raise NotImplementedError(
-            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
-        )
+        raise NotImplementedError(NO_FURTHER_INPUTS)
 
     def joined(self, new: Any) -> RowCovariance:
         """These signals followed by those at new inputs."""
-        raise NotImplementedError(
-            "a posterior is not conditioned on signals at further inputs; pass all new inputs at once"
-        )
+        raise NotImplementedError(NO_FURTHER_INPUTS)
 
     def largest(self, power: Array, own: Array) -> float:
         """Upper bound of the largest eigenvalue of all ``C_j``: the largest trace by default."""
@@ -391,18 +388,23 @@ class GraphNodeCovariance(NodeCovariance):
     basis: Spectrum  # of the kernel
     kernel: GraphKernel  # with its residual, if any
     noise_variance: float
+    white_variance: float = 0.0  # of latent signals: white, but no noise
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``gamma`` and ``eta + sigma^2``."""
-        return self.kernel.power(eigenvalues), self.kernel.residual_power(eigenvalues) + self.noise_variance
+        own = self.kernel.residual_power(eigenvalues) + self.white_variance
+        return self.kernel.power(eigenvalues), own + self.noise_variance
 
     def response(self, eigenvalues: Array) -> Array:
         return self.kernel.response(eigenvalues)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        drawn: Any = 0.0
+        if self.white_variance:
+            drawn = self.basis.white(n_signals, random_state) * float(np.sqrt(self.white_variance))
         if residual_of(self.kernel) is None:
-            return 0.0
-        return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
+            return drawn
+        return drawn + self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
 
     def residual_bank(self, n_signals: int) -> FilterBank:
         """The residual's filter ``h`` for draws of signals."""

@@ -97,10 +97,6 @@ class PredictiveDistribution(ABC):
         """
 
     @abstractmethod
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
-
-    @abstractmethod
     def distribution(self, values: Array) -> Array:
         """Probability that a value, with its noise, is no larger than the given one, entry by entry."""
 
@@ -160,7 +156,7 @@ class SharedLevels:
         return np.asarray(solve_triangular(self._factor, self._weights + normal, lower=True, trans=1))
 
     def _whitened(self, columns: Array) -> Array:
-        flat = columns.reshape(len(self.columns), self.observations.weights.size)
+        flat = columns.reshape(len(self.columns), self.observations.values.size)
         return solve_triangular(self._factor, flat, lower=True, check_finite=False).reshape(columns.shape)
 
     @cached_property
@@ -337,6 +333,7 @@ class GaussianField(PredictiveDistribution):
         return student, (freedom, on_host(mean), on_host(std) * np.sqrt((freedom - 2) / freedom))
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
         marginal, parameters = self._marginals(nodes)
         return np.asarray(marginal.logpdf(signals, *parameters))
 
@@ -369,8 +366,8 @@ class Field(GaussianField):
         """Distribution that is conditioned on further values."""
         if self.joint is not None:
             return self.joint()
-        nothing = np.zeros(self.covariance.shape)
-        observations = PartialObservations(cast(Covariance, self.covariance), nothing, nothing)
+        values, observed = np.zeros(self.covariance.shape), np.zeros(self.covariance.shape, dtype=bool)
+        observations = PartialObservations(cast(Covariance, self.covariance), values, observed)
         rows = np.arange(self.n_signals)
         return ConditionedField(self.covariance, self.centred, self.units, observations, rows, freedom=self.freedom)
 
@@ -529,11 +526,11 @@ class ConditionedField(GaussianField):
         new = np.isfinite(observed)
         if not new.any():
             return self
-        values, weights = self._observations.values.copy(), self._observations.weights.copy()
+        values, known = self._observations.values.copy(), self._observations.observed.copy()
         scaled = self.units.apply(observed) - self._centre_values[self.rows]
         values[self.rows] = np.where(new, scaled, values[self.rows])
-        weights[self.rows] = np.where(new, 1.0, weights[self.rows])
-        return replace(self, entries=PartialObservations(cast(Covariance, self.covariance), values, weights))
+        known[self.rows] |= new
+        return replace(self, entries=PartialObservations(cast(Covariance, self.covariance), values, known))
 
     @cached_property
     def _levels(self) -> SharedLevels | None:
@@ -544,7 +541,7 @@ class ConditionedField(GaussianField):
         observations = self._observations
         nodes = np.flatnonzero((variances > 0) & observations.observed.any(axis=0))
         own = np.equal.outer(nodes, np.arange(self._n_nodes))[:, None].astype(float)
-        columns = np.broadcast_to(own, (nodes.size, *observations.weights.shape))
+        columns = np.broadcast_to(own, (nodes.size, *observations.values.shape))
         return SharedLevels(observations, columns, (variances / self._divisor**2)[nodes]) if nodes.size else None
 
     @cached_property
@@ -742,10 +739,6 @@ class MixtureField(PredictiveDistribution):
         parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
         total = logsumexp(parts, axis=0)
         return float(total) if joint else total
-
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        parts = [np.log(weight) + part.value_log_densities(signals, nodes) for weight, part in self._parts]
-        return np.asarray(logsumexp(parts, axis=0))
 
     def given(self, observed: Any) -> MixtureField:
         fields = tuple(part.given(observed) for part in self.fields)

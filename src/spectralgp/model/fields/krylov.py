@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -19,33 +20,24 @@ BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this s
 TINY = 1e-300
 
 
-class LinearSystem(ABC):
+def itself(block: Any) -> Any:
+    """Return the block: the image in a usual inner product."""
+    return block
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSystem:
     """A preconditioned system for blocks, positive definite in an inner product of its own.
 
     Blocks ``x`` go with their images ``J x``: the inner product of ``x`` and ``y`` is the sum of ``J x`` times ``y``.
     """
 
+    times: Callable[[Any, Any], Any]  # the system times a block with a given image
+    precondition: Callable[[Any], tuple[Any, Any]]  # the preconditioner times a block, and the image of the product
+    inner: Callable[[Any, Any], Any]  # sums of the products of two blocks' entries, one per set of signals
     smallest: float  # lower bound of the eigenvalues of the preconditioned system
-
-    @abstractmethod
-    def image(self, block: Any) -> Any:
-        """``J x``."""
-
-    @abstractmethod
-    def times(self, block: Any, image: Any) -> Any:
-        """The system times a block with a given image."""
-
-    @abstractmethod
-    def precondition(self, block: Any) -> tuple[Any, Any]:
-        """The preconditioner times a block, and the image of the product."""
-
-    @abstractmethod
-    def inner(self, left: Any, right: Any) -> Any:
-        """Sums of the products of two blocks' entries, one per set of signals."""
-
-    def scaled(self, block: Any, factors: Any) -> Any:
-        """A block with every set of signals times a factor."""
-        return block * factors
+    image: Callable[[Any], Any] = itself  # ``J x``
+    scaled: Callable[[Any, Any], Any] = mul  # a block with every set of signals times a factor
 
 
 def conjugate_gradients(system: LinearSystem, rest: Any, start: Any, tolerance: float) -> Any:

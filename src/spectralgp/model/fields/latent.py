@@ -13,7 +13,6 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp.graphs import Graph
 from spectralgp.model.fields.covariances import ModalCovariance, with_new_inputs
-from spectralgp.model.fields.curvatures import LEAST_CAVITY
 from spectralgp.model.fields.factors import BlockCovariance, GraphNodeCovariance, InputCovariance, PosteriorInputRows
 from spectralgp.model.fields.field import (
     ConditionedField,
@@ -187,6 +186,7 @@ class ValueField(PredictiveDistribution):
         )
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        """Log density of each value alone at some nodes, shape (n_signals, n_some_nodes)."""
         mean, variance, beside = (np.broadcast_to(one, self.known.shape)[:, nodes] for one in self._moments)
         return predictive_log_density(self.likelihood, signals, mean, variance, beside)
 
@@ -301,29 +301,6 @@ class LatentPosterior(SinglePosterior):
         observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
         known = self.signals.as_observed[rows]
         return ValueField.of_rows(self.sites, rows, observed_by, known)
-
-    def left_out(self, by: str) -> tuple[Array, Array, Array]:
-        """Leave-one-out means and variances of latent signals, and log densities."""
-        sites, values = self.sites, self.signals.as_observed
-        _, slopes, curvatures = sites.terms
-        beside, likelihood = sites.observations.beside, self.likelihood
-        if by == "entry":
-            variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - LEAST_CAVITY))
-            mean, seen = sites.mean - variance * slopes, sites.observations.observed
-            logs = predictive_log_density(likelihood, sites.observations.values, mean, variance, beside)
-            return mean, variance, np.where(seen, logs, np.nan)
-        mean, variance = sites.mean.copy(), sites.variance.copy()
-        is_signal = by == "signal"
-        logs = np.full(mean.shape[0 if is_signal else 1], np.nan)
-        for number in range(len(logs)):
-            places: Any = number if is_signal else (slice(None), number)
-            block = sites.among_nodes(number) if is_signal else sites.among_signals(number)
-            mean[places], left = sites.cavity(block, sites.mean[places], places)
-            variance[places] = np.diag(left)
-            if np.isfinite(values[places]).any():
-                moments = mean[places], left, likelihood
-                logs[number] = log_evidence_under(*moments, values[places], beside[places])
-        return mean, variance, logs
 
 
 def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservationModel) -> LatentPosterior:

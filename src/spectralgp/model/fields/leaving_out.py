@@ -12,10 +12,11 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
 from spectralgp.model.fields.covariances import ModalCovariance
-from spectralgp.model.fields.latent import LatentPosterior
+from spectralgp.model.fields.curvatures import LEAST_CAVITY
+from spectralgp.model.fields.latent import LatentPosterior, log_evidence_under
 from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
 from spectralgp.model.fields.shrinkage import t_log_density
-from spectralgp.model.likelihoods import randomised_pit
+from spectralgp.model.likelihoods import predictive_log_density, randomised_pit
 
 By = Literal["signal", "node", "entry"]
 TRANSFORM_SEED = 0
@@ -103,10 +104,25 @@ def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
 @_left_out.register
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     """Values under a likelihood, by cavities of the latent signals: equation (40)."""
-    latent_mean, latent_variance, logs = posterior.left_out(by)
-    moments = latent_mean, latent_variance, posterior.sites.observations.beside
-    values, likelihood = posterior.signals.as_observed, posterior.likelihood
-    is_observed, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
+    sites, values, likelihood = posterior.sites, posterior.signals.as_observed, posterior.likelihood
+    beside, is_observed = sites.observations.beside, np.isfinite(values)
+    if by == "entry":
+        _, slopes, curvatures = sites.terms
+        variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - LEAST_CAVITY))
+        mean = sites.mean - variance * slopes
+        logs = predictive_log_density(likelihood, sites.observations.values, mean, variance, beside)
+        logs = np.where(is_observed, logs, np.nan)
+    else:
+        mean, variance, is_signal = sites.mean.copy(), sites.variance.copy(), by == "signal"
+        logs = np.full(mean.shape[0 if is_signal else 1], np.nan)
+        for number in range(len(logs)):
+            places: Any = number if is_signal else (slice(None), number)
+            block = sites.among_nodes(number) if is_signal else sites.among_signals(number)
+            mean[places], left = sites.cavity(block, sites.mean[places], places)
+            variance[places] = np.diag(left)
+            if is_observed[places].any():
+                logs[number] = log_evidence_under(mean[places], left, likelihood, values[places], beside[places])
+    moments, random_state = (mean, variance, beside), np.random.default_rng(TRANSFORM_SEED)
     transforms = randomised_pit(likelihood, np.where(is_observed, values, 1.0), *moments, random_state)
     std = np.sqrt(likelihood.variance(*moments))
     return LeaveOneOut(by, likelihood.mean(*moments), std, logs, np.where(is_observed, transforms, np.nan))

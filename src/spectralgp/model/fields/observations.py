@@ -1,4 +1,4 @@
-"""Posterior of signals given partial observations: a weight per entry, zero for missing values."""
+"""Posterior of signals given partial observations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cholesky, eigh
+from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
@@ -47,79 +47,39 @@ DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_PRECISION = 1e-9  # relative lower bound of differences of precisions, for rounding and draws
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedSystem(LinearSystem):
-    """``I + W A`` in the inner product of ``A = C - s``, preconditioned by ``(I + A / s)^-1``.
+def weighted_system(complete: Covariance, weights: Any) -> LinearSystem:
+    """Return ``I + W A`` in the inner product of ``A = C - s``, preconditioned by ``(I + A / s)^-1``.
 
-    The preconditioner solves for complete signals, or nearly so.
+    The preconditioner solves for complete signals, or nearly so. The weights, a block, are not negative.
     """
-
-    complete: Covariance  # C
-    weights: Any  # W, a block
-
-    @cached_property
-    def smallest(self) -> float:  # type: ignore[override]
-        """``s / |C|``: weights are not negative."""
-        return self.complete.noise_variance * (1 - SLACK) / self.complete.largest
-
-    def image(self, block: Any) -> Any:
-        return self.complete.times(block) - block * self.complete.noise_variance
-
-    def times(self, block: Any, image: Any) -> Any:
-        return block + self.weights * image
-
-    def precondition(self, block: Any) -> tuple[Any, Any]:
-        return self.complete.precondition(block)
-
-    def inner(self, left: Any, right: Any) -> Any:
-        return self.complete.inner(left, right)
+    noise = complete.noise_variance
+    return LinearSystem(
+        times=lambda block, image: block + weights * image,
+        precondition=complete.precondition,
+        inner=complete.inner,
+        smallest=noise * (1 - SLACK) / complete.largest,
+        image=lambda block: complete.times(block) - block * noise,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class SignedInverse:
-    """``M^-1 = H^T diag(signs) H`` of a symmetric matrix."""
-
-    root: Array  # H; lower triangular where M is positive definite
-    signs: Array
-    log_determinant: float  # log of the absolute value of |M|
-
-    @classmethod
-    def of(cls, matrix: Array, is_definite: bool) -> SignedInverse:
-        """Factorise by Cholesky's method, or by eigenvalues of both signs; overwrites the matrix."""
-        if is_definite:
-            factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-            root = np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses empty matrices
-            return cls(root, np.ones(len(factor)), 2 * float(np.sum(np.log(np.diag(factor)))))
-        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False)
-        sizes = np.abs(values)
-        return cls((vectors / np.sqrt(sizes)).T, np.sign(values), float(np.sum(np.log(sizes))))
-
-    def times(self, values: Array) -> Array:
-        """``M^-1 y`` of values along the last axis."""
-        return ((values @ self.root.T) * self.signs) @ self.root
-
-    def form(self, columns: Array) -> Array:
-        """``x^T M^-1 x``."""
-        half = self.root @ columns
-        return (half.T * self.signs) @ half
+def inverse_root(matrix: Array) -> Array:
+    """Lower triangular ``H`` with ``M^-1 = H^T H`` of a positive definite matrix, which is overwritten."""
+    factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses empty matrices
 
 
 @dataclass(frozen=True, eq=False)
 class PartialObservations:
-    """Posterior of all entries of signals given values with weights, by ``Q = (C + s (1/w - 1))^-1`` among these.
+    """Posterior of all entries of signals given some of their values, by the inverse ``Q`` of the covariance of these.
 
-    Signals have the covariance ``C``, of which ``s`` is white noise. An entry of weight one is observed with that
-    noise, of weight ``w`` with the variance ``s / w``, and one of weight zero is missing. A dense matrix of all entries
-    of other weight than one, or of all observed ones, is used if it is small: equation (20). Otherwise systems are
-    solved by conjugate gradients, of which a step is one solve for complete signals.
-
-    Complete values are signals with that noise; at weight one they are the observed ones. A weight above one says more
-    of a signal than any value with noise; there their covariance is an algebraic one, ``P = C - C Q C``.
+    Signals have the covariance ``C``, noise ``s`` included; complete values are signals with that noise. A dense matrix
+    of all missing entries, or of all observed ones, is used if it is small: equation (20). Otherwise systems are solved
+    by conjugate gradients, of which a step is one solve for complete signals.
     """
 
     covariance: Covariance  # of complete signals
-    values: Array  # about their mean, shape (n_signals, n_nodes); finite but ignored at weight zero
-    weights: Array  # not negative
+    values: Array  # about their mean, shape (n_signals, n_nodes); finite but ignored if missing
+    observed: Mask
     most_deviations: int | None = None  # draws for a covariance; by default bounded by memory
     start: Array | None = None  # a guess of `solution`
     tolerance: float = 0.0  # of solves for the mean and, at least, for deviations
@@ -131,37 +91,22 @@ class PartialObservations:
     __getstate__ = without_caches
 
     @cached_property
-    def observed(self) -> Mask:
-        """Mask of observed entries."""
-        return self.weights > 0
-
-    @cached_property
     def missing(self) -> Mask:
         """Mask of missing entries."""
         return ~self.observed
 
     @cached_property
-    def is_mask(self) -> bool:
-        """Whether every weight is one or zero."""
-        return bool(np.all(self.weights[self.observed] == 1.0))
+    def _n_missing(self) -> int:
+        return int(np.count_nonzero(self.missing))
 
-    @cached_property
-    def _others(self) -> Mask:
-        """Entries of another weight than one."""
-        return self.weights != 1.0
-
-    @cached_property
-    def _n_others(self) -> int:
-        return int(np.count_nonzero(self._others))
-
-    @cached_property
+    @property
     def _side(self) -> Method:
-        """Smaller set: entries of other weight than one, or observed entries."""
-        return "missing" if 2 * self._n_others <= self.weights.size else "observed"
+        """Smaller set: missing entries, or observed ones."""
+        return "missing" if 2 * self._n_missing <= self.observed.size else "observed"
 
-    @cached_property
+    @property
     def _n_dense(self) -> int:
-        return self._n_others if self._side == "missing" else int(np.count_nonzero(self.observed))
+        return min(self._n_missing, self.observed.size - self._n_missing)
 
     @property
     def is_written_out(self) -> bool:
@@ -181,33 +126,14 @@ class PartialObservations:
         return self.observed.size <= MOST_SHORT
 
     @cached_property
-    def _excess(self) -> Array:
-        """``s (1/w - 1)`` at observed entries: variance in excess of the noise."""
-        weights = np.where(self.observed, self.weights, 1.0)
-        return self.covariance.noise_variance * (1 / weights - 1)
+    def _observed_root(self) -> Array:
+        """Root ``H`` of ``Q = H^T H``."""
+        return inverse_root(with_entries(self.covariance).submatrix(self.observed))
 
     @cached_property
-    def _own_precisions(self) -> Array:
-        """``w / (s (1 - w))``: precision of a complete value given its observed one; zero at weight one."""
-        weights = np.where(self._others, self.weights, 0.0)
-        return weights / (self.covariance.noise_variance * (1 - weights))
-
-    @cached_property
-    def _of_observed(self) -> SignedInverse:
-        """``Q`` among observed entries."""
-        entries = with_entries(self.covariance).submatrix(self.observed)
-        entries[np.diag_indices_from(entries)] += self._excess[self.observed]
-        return SignedInverse.of(entries, is_definite=True)
-
-    @cached_property
-    def _of_others(self) -> SignedInverse:
-        """Posterior covariance of entries of other weight than one.
-
-        Its inverse is their part of ``C^-1`` plus ``w / (s (1 - w))``, which is negative for weights above one.
-        """
-        entries = with_entries(self.covariance).submatrix(self._others, inverse=True)
-        entries[np.diag_indices_from(entries)] += self._own_precisions[self._others]
-        return SignedInverse.of(entries, self.is_mask)
+    def _missing_root(self) -> Array:
+        """Root ``H`` of the conditional covariance ``H^T H`` of missing values: their part of ``C^-1``, inverted."""
+        return inverse_root(with_entries(self.covariance).submatrix(self.missing, inverse=True))
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero at missing entries.
@@ -220,15 +146,15 @@ class PartialObservations:
     def _densely(self, values: Array) -> Array:
         """``Q y`` by the smaller matrix."""
         if self._side == "missing":
-            return np.where(self.observed, self.covariance.solve(self._around_others(values)), 0.0)
-        found = np.zeros(values.shape)
-        found[..., self.observed] = self._of_observed.times(values[..., self.observed])
+            return np.where(self.observed, self.covariance.solve(self._completed_densely(values)), 0.0)
+        found, root = np.zeros(values.shape), self._observed_root
+        found[..., self.observed] = (values[..., self.observed] @ root.T) @ root
         return found
 
-    def _around_others(self, values: Array) -> Array:
-        """``C Q y``, which differs from ``y`` at entries of other weight than one: equation (20)."""
-        image = values.copy()
-        image[..., self._others] -= self._of_others.times(self.covariance.solve(values)[..., self._others])
+    def _completed_densely(self, values: Array) -> Array:
+        """``C Q y``, which differs from ``y`` at missing entries: equation (20)."""
+        image, root = values.copy(), self._missing_root
+        image[..., self.missing] -= (self.covariance.solve(values)[..., self.missing] @ root.T) @ root
         return image
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
@@ -237,10 +163,9 @@ class PartialObservations:
             starts = [None] * len(values) if start is None else start
             return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
         first = None if start is None else complete.load(start.copy())
-        weights, tolerance = complete.load(self.weights / complete.noise_variance), max(tolerance, complete.finest)
-        found = conjugate_gradients(
-            WeightedSystem(complete, weights), weights * complete.load(values), first, tolerance
-        )
+        weights, tolerance = complete.load(self.observed / complete.noise_variance), max(tolerance, complete.finest)
+        system = weighted_system(complete, weights)
+        found = conjugate_gradients(system, weights * complete.load(values), first, tolerance)
         return complete.unload(found * complete.load(self.observed.astype(float)))
 
     def times(self, values: Array) -> Array:
@@ -257,12 +182,12 @@ class PartialObservations:
     def completed(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """Conditional mean of the complete values, and ``Q y``."""
         if self.method == "missing":
-            image = self._around_others(np.where(self.observed, values, 0.0))
+            image = self._completed_densely(np.where(self.observed, values, 0.0))
             solution = np.where(self.observed, self.covariance.solve(image), 0.0)
         else:
             solution = self.solve(values, start, tolerance)
             image = self.times(solution)
-        return np.where(self._others, image, values), solution
+        return np.where(self.observed, values, image), solution
 
     @cached_property
     def _completed(self) -> tuple[Array, Array]:
@@ -270,7 +195,7 @@ class PartialObservations:
 
     @property
     def mean(self) -> Array:
-        """Conditional mean of the complete values: ``C Q y``, which is the observed value at weight one."""
+        """Conditional mean of the complete values: ``C Q y``."""
         return self._completed[0]
 
     @property
@@ -287,14 +212,14 @@ class PartialObservations:
     def n_draws(self) -> int | None:
         """Number of draws for the covariance of the complete values; None if it is exact."""
         most = DRAWS if self.most_deviations is None else self.most_deviations
-        exact = self.most_exact // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
-        if self.covariance.is_written_out and self._n_others <= exact:
+        exact = self.most_exact // max(self.observed.size, 1) if self.most_deviations is None else ALWAYS_EXACT
+        if self.covariance.is_written_out and self._n_missing <= exact:
             return None
-        return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.weights.size))
+        return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.observed.size))
 
     @cached_property
     def deviations(self) -> Array:
-        """Deviations of complete values: outer products, with `_signs`, add up to ``P`` or estimate it."""
+        """Deviations of complete values, whose outer products add up to their covariance or estimate it."""
         most = self.n_draws
         if most is None:
             return self.exact_deviations
@@ -304,23 +229,16 @@ class PartialObservations:
         if n_draws < most:
             # the part of a variance given all other entries is known; draws estimate the rest
             left = np.mean(np.square(self._moved_by_others(drawn)), axis=0)
-            share = np.quantile((left / (self._alone + left))[self._others], WIDEST) if self._n_others else 0.0
+            share = np.quantile((left / (self._alone + left))[self.missing], WIDEST) if self._n_missing else 0.0
             n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
             further = self.draws(n_draws - len(drawn), random_state, tolerance=tolerance)[0]
             drawn = np.concatenate([drawn, further])
-        if self._has_surplus:
-            drawn = np.concatenate([drawn, self.surplus_draws(n_draws, random_state, tolerance)])
         return drawn / np.sqrt(n_draws)
 
     @cached_property
-    def _has_surplus(self) -> bool:
-        """Whether some weight is above one."""
-        return bool(np.any(self.weights > 1))
-
-    @cached_property
     def _alone(self) -> Array:
-        """Variances of complete values given those of all other entries, where the weight is not one."""
-        return 1 / (self.inverse_diagonal + self._own_precisions)
+        """Variances of missing values given all other entries."""
+        return 1 / self.inverse_diagonal
 
     def _moved_by_others(self, deviations: Array, solved: Array | None = None) -> Array:
         """Change of each entry's mean by deviations of all other entries."""
@@ -330,53 +248,35 @@ class PartialObservations:
     @cached_property
     def _is_given_signals(self) -> bool:
         """Whether variances are exact given the other signals, rather than given all other entries."""
-        squares = np.square(np.count_nonzero(self._others, axis=1))
-        return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= self.most_given
+        squares = np.square(np.count_nonzero(self.missing, axis=1))
+        return self.covariance.is_written_out and np.sum(squares) * self.observed.shape[1] <= self.most_given
 
     @property
     def exact_deviations(self) -> Array:
-        """Exact deviations of complete values, one per entry of other weight than one."""
-        deviations = np.zeros((self._n_others, *self.weights.shape))
-        deviations[:, self._others] = self._of_others.root
+        """Exact deviations of complete values, one per missing value."""
+        deviations = np.zeros((self._n_missing, *self.observed.shape))
+        deviations[:, self.missing] = self._missing_root
         return deviations
-
-    @cached_property
-    def _signs(self) -> Array:
-        """Signs with which outer products of `solved_deviations` are taken from ``C^-1`` to give ``Q``."""
-        if self.is_mask or self.n_draws is not None:
-            signs = [1.0, -1.0] if self._has_surplus else [1.0]
-            return np.repeat(signs, len(self.deviations) // len(signs))
-        return self._of_others.signs
-
-    def _sum_of_squares(self, deviations: Array) -> Array:
-        return np.tensordot(self._signs, np.square(deviations), axes=1)
 
     def draws(
         self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float = 0.0
     ) -> tuple[Array, Array | None]:
         """Draws of complete values less their mean, one solve each (Matheron's rule).
 
-        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions if iterative. Weights above one count
-        as one: `surplus_draws` have the difference of the covariances.
+        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions if iterative.
         """
-        if self.method == "missing" and self.is_mask:
-            draws = np.zeros((n_draws, *self.weights.shape))
-            draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_others)) @ self._of_others.root
+        if self.method == "missing":
+            draws = np.zeros((n_draws, *self.observed.shape))
+            draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_missing)) @ self._missing_root
             return draws, None
-        draws, solutions = np.empty((2, n_draws, *self.weights.shape))
-        n_at_once, spread = max(1, MOST_SOLVED // self.weights.size), np.sqrt(np.maximum(self._excess, 0.0))
+        draws, solutions = np.empty((2, n_draws, *self.observed.shape))
+        n_at_once = max(1, MOST_SOLVED // self.observed.size)
         for first in range(0, n_draws, n_at_once):
             some = slice(first, min(first + n_at_once, n_draws))
             prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
-            values = prior if self.is_mask else prior + spread * random_state.standard_normal(prior.shape)
-            completed, solutions[some] = self.completed(values, None if start is None else start[some], tolerance)
+            completed, solutions[some] = self.completed(prior, None if start is None else start[some], tolerance)
             np.subtract(prior, completed, out=draws[some])
         return draws, solutions
-
-    def surplus_draws(self, n_draws: int, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
-        """Draws with the covariance that weights above one subtract from that of `draws`, of the same shape."""
-        noise = np.sqrt(np.maximum(-self._excess, 0.0)) * random_state.standard_normal((n_draws, *self.weights.shape))
-        return self.times(self.solve(noise, None, tolerance))
 
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
@@ -390,26 +290,25 @@ class PartialObservations:
 
     @cached_property
     def variance(self) -> Array:
-        """Variances of the complete values, shape (n_signals, n_nodes); zero where the weight is at least one."""
+        """Variances of the complete values, shape (n_signals, n_nodes); zero at observed ones."""
         if self.n_draws is None:
-            return np.where(self.weights < 1, self._sum_of_squares(self.deviations), 0.0)
+            return np.sum(np.square(self.deviations), axis=0)
         # the law of total variance: variances given other entries are exact, and draws estimate those of the means
         if not self._is_given_signals:  # signals are long: given all other entries
             total = self._alone.copy()
-            for sign, deviation, solved in zip(self._signs, self.deviations, self.solved_deviations, strict=True):
-                total += sign * np.square(self._moved_by_others(deviation, solved))
-            return np.where(self.weights < 1, total, 0.0)
-        variance = np.zeros(self.weights.shape)
-        for signal, own in enumerate(self._others):
+            for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
+                total += np.square(self._moved_by_others(deviation, solved))
+            return np.where(self.observed, 0.0, total)
+        variance = np.zeros(self.observed.shape)
+        for signal, own in enumerate(self.missing):
             if own.any():  # given the other signals, the precision of one is part of C^-1
                 entries = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
                 deviations, solved = self.deviations[:, signal, own].T, self.solved_deviations[:, signal, own].T
                 moved = entries @ deviations - solved
-                entries[np.diag_indices_from(entries)] += self._own_precisions[signal, own]
-                precision = SignedInverse.of(entries, bool(np.all(self.weights[signal, own] < 1)))
-                given = np.square(precision.root).T @ precision.signs
-                variance[signal, own] = given + np.square(precision.times(moved.T)).T @ self._signs
-        return np.where(self.weights < 1, variance, 0.0)
+                root = inverse_root(entries)
+                given = np.sum(np.square(root), axis=0)
+                variance[signal, own] = given + np.sum(np.square((moved.T @ root.T) @ root), axis=0)
+        return variance
 
     @cached_property
     def inverse_diagonal(self) -> Array:
@@ -420,18 +319,12 @@ class PartialObservations:
     def precisions(self) -> Array:
         """Diagonal of ``Q`` at observed entries: inverse variance of an entry given all others."""
         known = self.inverse_diagonal
-        return np.maximum(known - self._sum_of_squares(self.solved_deviations), LEAST_PRECISION * known)
+        return np.maximum(known - np.sum(np.square(self.solved_deviations), axis=0), LEAST_PRECISION * known)
 
     @cached_property
     def signal_variance(self) -> Array:
         """Variance of the signals without noise, at every entry."""
         noise = self.covariance.noise_variance
-        if self._has_surplus and self.n_draws is not None:  # differences of draws would be inaccurate
-            draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
-            return np.mean(np.square(draws), axis=0)
-        if not self.is_mask:
-            moved = self.deviations - noise * self.solved_deviations
-            return np.maximum(noise - noise**2 * self.inverse_diagonal + self._sum_of_squares(moved), 0.0)
         rest = self.inverse_diagonal - np.sum(np.square(self.solved_deviations), axis=0)
         of_observed = noise - noise**2 * np.maximum(rest, 0.0)
         return np.maximum(np.where(self.observed, of_observed, self.variance - noise), 0.0)
@@ -445,7 +338,7 @@ class PartialObservations:
     def among(self, signals: Indices, nodes: Indices) -> Array:
         """Covariance of the complete values at some entries."""
         moved = self.deviations[:, signals, nodes]
-        return (moved.T * self._signs) @ moved
+        return moved.T @ moved
 
     def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
         """Draws of complete values less their mean, shape (n_draws, n_signals, n_nodes)."""
@@ -458,7 +351,7 @@ class PartialObservations:
         if signal == other:
             given[np.diag_indices_from(given)] += noise
         moved = [self.deviations[:, row] - noise * self.solved_deviations[:, row] for row in (signal, other)]
-        return given + (moved[0].T * self._signs) @ moved[1]
+        return given + moved[0].T @ moved[1]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
         """Draws of signals without noise less their mean, one solve each (Matheron's rule)."""
@@ -466,7 +359,7 @@ class PartialObservations:
         for _ in range(n_draws):
             drawn = complete.unload(complete.draw_signal(random_state))
             white = complete.unload(white_noise(complete, random_state))
-            solution = complete.load(self.solve(drawn + white / np.sqrt(np.where(self.observed, self.weights, 1.0))))
+            solution = complete.load(self.solve(drawn + white))
             draws.append(drawn - complete.unload(complete.times(solution) - solution * noise))
         return np.stack(draws)
 
@@ -478,11 +371,12 @@ class PartialObservations:
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
-            columns = self._of_observed.root[start:, start : start + int(np.count_nonzero(own))]  # zero above
+            columns = self._observed_root[start:, start : start + int(np.count_nonzero(own))]  # zero above
             entries = columns.T @ columns
         else:
             known = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
-            entries = known - self._of_others.form(with_entries(self.covariance).across(self._others, signal, own))
+            half = self._missing_root @ with_entries(self.covariance).across(self.missing, signal, own)
+            entries = known - half.T @ half
         if less is not None:
             entries = entries - less[:, signal, own].T @ less[:, signal, own]
         return _positive_modes(entries)
@@ -494,10 +388,10 @@ class PartialObservations:
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a node, over the signals."""
         own, modes = self.observed[:, node], self._at_nodes[node]
-        if self._n_others == 0:
+        if self._n_missing == 0:
             return modes.values, modes.vectors
         moved = self.solved_deviations[:, own, node]
-        entries = ((modes.vectors * modes.values) @ modes.vectors.T)[np.ix_(own, own)] - (moved.T * self._signs) @ moved
+        entries = ((modes.vectors * modes.values) @ modes.vectors.T)[np.ix_(own, own)] - moved.T @ moved
         return _positive_modes(entries)
 
     def lengths(
@@ -536,10 +430,10 @@ class PartialObservations:
         if not self.is_written_out:
             return self._lanczos(random_state)
         if self._side == "observed":
-            return self._of_observed.log_determinant, 0.0
-        # a missing value removes its row; another weight adds s (1 - w) / w to the diagonal
-        added = float(np.sum(np.log(np.abs(self._excess[self._others & self.observed]))))
-        return log_determinant(self.covariance) + self._of_others.log_determinant + added, 0.0
+            return -2 * float(np.sum(np.log(np.diag(self._observed_root)))), 0.0
+        # a missing value removes its row
+        of_missing = -2 * float(np.sum(np.log(np.diag(self._missing_root))))
+        return log_determinant(self.covariance) + of_missing, 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |C_oo|`` by random probes, and its standard error.
@@ -549,31 +443,28 @@ class PartialObservations:
         regression of the logarithm on it.
         """
         complete, share = self.covariance, float(np.mean(self.missing))
-        by_missing = self.is_mask and complete.is_written_out and share <= MOST_MISSING_PROBED
+        by_missing = complete.is_written_out and share <= MOST_MISSING_PROBED
         probed, known = (self.missing, log_determinant(complete)) if by_missing else (self.observed, 0.0)
-        chosen, excess = complete.load(probed.astype(float)), None
-        if not self.is_mask:
-            excess = complete.load(np.where(self.observed, self._excess, 0.0))
+        chosen = complete.load(probed.astype(float))
 
         def times(block: Any) -> Any:
-            through = chosen * (complete.solve(block) if by_missing else complete.times(block))
-            return through if excess is None else through + excess * block
+            return chosen * (complete.solve(block) if by_missing else complete.times(block))
 
         def inner(left: Any, right: Any) -> float:
             return float(np.squeeze(complete.inner(left, right)))
 
-        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.weights.size)) if self._is_short else 2
+        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.observed.size)) if self._is_short else 2
         most_steps = MOST_LANCZOS_STEPS if self._is_short else FEW_LANCZOS_STEPS
         moments = []
         for _ in range(n_probes):
-            signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
+            signs = random_state.integers(0, 2, self.observed.shape) * 2.0 - 1.0
             steps = lanczos(times, inner, complete.load(np.where(probed, signs, 0.0)))
             nodes, weights = gauss_quadrature(steps, max_steps=most_steps)
             logs = np.log(nodes)
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
         if complete.is_written_out:
-            diagonal = self.inverse_diagonal if by_missing else signal_variances(complete)[0] + self._excess
+            diagonal = self.inverse_diagonal if by_missing else signal_variances(complete)[0]
             log, one, product, square = np.mean(moments, axis=0)
             slope = (product - log * one) / max(square - one**2, LEAST_PRECISION * square)
             mean_logs = mean_logs - slope * (means - np.mean(diagonal[probed]))

@@ -413,16 +413,17 @@ class Posterior(SinglePosterior):
         """Field of signals at new inputs, joint with the observed training signals."""
         scaled = new.divided_by(self.signals.units.signal_scales)
         joint, known = with_new_inputs(self.covariance, scaled), self.observations()
-        n_known, n_signals = known.weights.shape[0], joint.shape[0]
+        n_known, n_signals = len(self.inputs), joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
         centre = self.basis.zeros(n_signals) + self.carried_block(inputs, units.with_new(n_signals - n_known))
         if self.prior.mean_amplitude != 1.0:
             own = self.basis.filtered(self.block, self.covariance.at(scaled)[0])
             centre[n_known:] += self._mean_at(new) - own
-        nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
-        values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
-        rows, entries = np.arange(n_known, n_signals), PartialObservations(joint, values, weights)
+        new_shape = n_signals - n_known, known.values.shape[1]
+        values = np.concatenate([known.values, np.zeros(new_shape)])
+        observed = np.concatenate([known.observed, np.zeros(new_shape, dtype=bool)])
+        rows, entries = np.arange(n_known, n_signals), PartialObservations(joint, values, observed)
         return ConditionedField(joint, lambda: centre, units.of_new, entries, rows, freedom=self.prior.freedom)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
@@ -437,7 +438,7 @@ class Posterior(SinglePosterior):
         if self.entries is not None:
             return self.entries
         values = np.asarray(self.signals.as_observed - on_host(self.carried_values))
-        return PartialObservations(self.covariance, values, np.ones(values.shape))
+        return PartialObservations(self.covariance, values, np.ones(values.shape, dtype=bool))
 
     def imputed(self, rows: Indices) -> PredictiveDistribution:
         units = self.signals.units.of(rows)
@@ -590,7 +591,7 @@ def posterior_of(
 def partial_observations(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> PartialObservations:
     """Observed values of signals about zero, or about the mean by the autoregressive term, under a covariance."""
     values = np.where(signals.observed, signals.as_observed - mean, 0.0)
-    return PartialObservations(covariance, values, signals.observed.astype(float), **settings)
+    return PartialObservations(covariance, values, signals.observed, **settings)
 
 
 def condition_shrunk(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import mention
+from spectralgp._basics.saved import StoredAs, axes, gt
 from spectralgp.model.fields.covariances import Covariance
-from spectralgp.model.fields.curvatures import LEAST_WEIGHT, LatentCovariance, ModalLatentCovariance, latent_of
-from spectralgp.model.fields.observations import PartialObservations
+from spectralgp.model.fields.curvatures import LatentCovariance, ModalLatentCovariance, latent_of
 from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
 
 MOST_EXACT_SITES = 600  # entries in a covariance that is written out at every step of learning
@@ -55,8 +55,8 @@ ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # a step far from convergence
 class EffectPrior:
     """Normal prior of the fixed effects: proper and weakly informative."""
 
-    mean: Array  # shape (n_effects,)
-    precision: Array  # shape (n_effects, n_effects)
+    mean: Annotated[Array, axes("n_effects")]
+    precision: Annotated[Array, axes("n_effects", "n_effects")]
 
     @classmethod
     def of(
@@ -126,9 +126,10 @@ class ObservationModel:
     """Observation model of signals: the likelihood, exposures or trials of values, and fixed effects."""
 
     likelihood: Likelihood
-    beside: Array  # exposures, trials or variances, shape (n_signals, n_nodes)
-    columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
-    effects: EffectPrior = NO_EFFECTS
+    beside: Annotated[Array, axes("n_signals", "n_nodes"), gt(0)]  # exposures, trials or variances
+    columns: Annotated[Array, axes("n_effects", "n_signals", "n_nodes")]  # of the fixed effects
+    # null in files up to version 6, where their prior follows from the values
+    effects: Annotated[EffectPrior, StoredAs(EffectPrior | None)] = NO_EFFECTS
 
     __getstate__ = without_caches
 
@@ -228,15 +229,6 @@ class Sites:
         assert self.root is not None
         return np.concatenate([self.root, self.effect_factors])
 
-    @cached_property
-    def pseudo_observations(self) -> PartialObservations:
-        """Pseudo-values about the fixed effects: ``A u + u / W``, of the weight ``s W / (1 + s W)``."""
-        curvatures, white = self.terms[2], self.covariance.noise_variance
-        least = LEAST_WEIGHT * float(np.mean(curvatures))  # in place of zero curvatures at slopes that are not zero
-        curvatures = np.where(self.observations.observed, np.maximum(curvatures, least), 0.0)
-        values = self.image + self.solution / np.where(curvatures > 0, curvatures, 1.0)
-        return PartialObservations(self.covariance, values, white * curvatures / (1 + white * curvatures))
-
     @property
     def _grown(self) -> Array:
         """``1 + s W``: ratio of deviations without white noise to those of latent signals, except by that noise."""
@@ -334,10 +326,15 @@ class Sites:
         return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Latent signals without white noise less their mean, drawn jointly."""
+        """Latent signals without white noise less their mean, drawn jointly by Matheron's rule."""
         weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
-        return self.pseudo_observations.signal_draws(n_draws, random_state) + by_effects
+        complete, curvatures = self.covariance, self.terms[2]
+        prior = np.stack([complete.unload(complete.draw_signal(random_state)) for _ in range(n_draws)])
+        # the noise of an entry is white noise and that of its site: s + 1 / W
+        noise = np.sqrt(curvatures * self._grown) * random_state.standard_normal(prior.shape)
+        found = self._latent.solve(curvatures, curvatures * prior + noise, None, FINAL.solve_tolerances[1])
+        return prior - self._latent.times(found) + complete.noise_variance * found + by_effects
 
     def deviating(
         self,
@@ -390,24 +387,15 @@ def find_sites(
 ) -> Sites:
     """Return the best normal approximation to latent signals given observed values, by rounds of means and variances.
 
-    Parameters
-    ----------
-    covariance : ModalCovariance or QuadratureCovariance
-        Covariance of the latent signals, with an `InputCovariance`. On a quadrature variances are by probes.
-    observations : Observations
-        Observed values.
-    start : Sites, optional
-        Sites of a similar covariance, of these signals or of the first of them, to begin at if they are better than
-        none.
-    effort : Effort
-        Limits of the search; `FINAL` writes the covariance out if possible.
+    The covariance of the latent signals has the rows of an `InputCovariance`. The search begins at the sites of a
+    similar covariance, of these signals or of the first of them, if these are better than none.
     """
     latent, n_entries = latent_of(covariance), observations.values.size
     is_small = is_exact = n_entries <= effort.most_exact and covariance.is_written_out
     if covariance.is_written_out and effort.most_exact < n_entries <= effort.most_written_out:
         start, is_exact = find_sites(covariance, observations, start, STEP), True  # an approximation first
     nothing, columns = np.zeros(covariance.shape), np.zeros(observations.columns.shape)
-    variance, solved = np.minimum(latent.prior_variance, observations.likelihood.first_variance), columns
+    variance, solved = np.minimum(latent.at_curvature(0.0)[0], observations.likelihood.first_variance), columns
     rough, effects = observations.rough_coefficients, np.zeros(observations.effects.precision.shape)
     sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, columns, columns)
     n_rounds = effort.rounds

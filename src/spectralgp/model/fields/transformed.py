@@ -276,13 +276,6 @@ class TransformedField(PredictiveDistribution):
         log_density = self.field.log_density(transformed, joint)
         return float(log_density + np.sum(further)) if joint else log_density + further
 
-    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        whole = np.full(self.known.shape, np.nan)
-        whole[:, nodes] = signals
-        transformed = self.transformation.signals(whole, self.inputs)
-        slopes = self.transformation.log_slopes(transformed, self.inputs)
-        return self.field.value_log_densities(transformed[:, nodes], nodes) + slopes[:, nodes]
-
     def distribution(self, values: Array) -> Array:
         with np.errstate(invalid="ignore"):
             transformed = self.transformation.signals(

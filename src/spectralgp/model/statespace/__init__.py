@@ -10,16 +10,3 @@ from spectralgp.model.statespace.filters import (
     information,
     sandwiched,
 )
-
-__all__ = [
-    "Component",
-    "Filter",
-    "MaternComponent",
-    "OscillatorComponent",
-    "StateSpace",
-    "Timeline",
-    "distinct",
-    "evaluate",
-    "information",
-    "sandwiched",
-]

@@ -20,7 +20,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.statespace import plain
 from spectralgp.model.statespace.components import Component
-from spectralgp.model.statespace.plain import FilterChain, FilterGains, multiply, written_out
+from spectralgp.model.statespace.plain import FilterGains, TransitionMatrices
 
 STEADY = 1e-13  # of the variance: largest deviation of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are split into lots
@@ -33,8 +33,8 @@ WIDTH_OF_PERIODS = 0.3  # radians per step, how far those lie
 
 @cache
 def _loops() -> ModuleType:
-    """Compiled loops, where Numba is installed."""
-    return import_module("spectralgp.model.statespace.loops") if find_spec("numba") is not None else plain
+    """Compiled loops if Numba is installed, else those in NumPy."""
+    return import_module("spectralgp.model.statespace.compiled") if find_spec("numba") is not None else plain
 
 
 def distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
@@ -69,30 +69,6 @@ class Timeline:
     def common(self) -> int:
         """Index of the most frequent gap."""
         return int(np.argmax(np.bincount(self.which, minlength=1)))
-
-
-class TransitionMatrices(NamedTuple):
-    """Transitions over gaps by their entries that are not zero, their derivatives in the rates, and noises."""
-
-    entries: Array  # (n_gaps, n_entries, n_modes)
-    slopes: Array  # (n_gaps, n_entries, n_modes)
-    noises: Array  # (n_gaps, n_states, n_states, n_modes)
-    rows: Indices  # (n_entries,), of the entries
-    columns: Indices
-
-    def carried(self, gap: int, states: Array) -> Array:
-        """States (..., n_states, n_modes) after a gap without noise: ``A x``."""
-        return multiply(self.entries[gap], self.rows, self.columns, states)
-
-    def moved(self, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
-        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
-        half = self.carried(gap, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
-        return self.carried(gap, states), self.carried(gap, half) + self.noises[gap]
-
-    @property
-    def written_out(self) -> Array:
-        """Transitions as matrices, shape (n_gaps, n_states, n_states, n_modes)."""
-        return written_out(self.entries, self.rows, self.columns, self.noises.shape[1])
 
 
 class StateLayout(NamedTuple):
@@ -190,7 +166,8 @@ class StateSpace:
             slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, n_modes)
             kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
-        return TransitionMatrices(entries, slopes, noises, layout.rows, layout.columns)
+        own = np.array(self.own)  # in one piece, for compiled loops
+        return TransitionMatrices(entries, slopes, noises, layout.rows, layout.columns, layout.heads, own)
 
     def values(self, states: Array) -> Array:
         """Return the values of states (..., n_states, n_modes), the sums of their heads, shape (..., n_modes)."""
@@ -257,17 +234,12 @@ class Filter:
         return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
 
     @cached_property
-    def chain(self) -> FilterChain:
-        """Arguments of the compiled loops."""
-        matrices, line, heads = self.matrices, self.timeline, self.space.layout.heads
-        places, own = (matrices.rows, matrices.columns, heads), np.array(self.space.own)
-        return FilterChain(matrices.entries, *places, matrices.noises, own, line.which, line.common)
-
-    @cached_property
     def table(self) -> FilterGains:
         """Gains, variances of innovations and filtered covariances."""
         first = np.array(self.covariance, order="C")
-        return FilterGains(*_loops().gains(self.chain, first, STEADY, self.keeps_covariances))
+        which, common = self.timeline.which, self.timeline.common
+        found = _loops().gains(self.matrices, which, common, first, STEADY, self.keeps_covariances)
+        return FilterGains(*found)
 
     @property
     def variances(self) -> Array:
@@ -282,7 +254,10 @@ class Filter:
 
     def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
         """Return one-step prediction errors, and states after each step or after the last one: equation (29)."""
-        return _loops().forward(self.chain, self.table, self.mean, np.ascontiguousarray(values), True, keep)
+        return self._forward(np.ascontiguousarray(values), True, keep)
+
+    def _forward(self, given: Array, are_values: bool, keep: bool) -> tuple[Array, Array]:
+        return _loops().forward(self.matrices, self.timeline.which, self.table, self.mean, given, are_values, keep)
 
     def log_likelihoods(self, innovations: Array) -> Array:
         """Return the log likelihood of each mode from its innovations: equation (29)."""
@@ -298,7 +273,7 @@ class Filter:
 
     def solve(self, values: Array) -> Array:
         """``C^-1 z``: equation (31)."""
-        return _loops().backward(self.chain, self.table, self.innovations(values)[0])
+        return _loops().backward(self.matrices, self.timeline.which, self.table, self.innovations(values)[0])
 
     def inverse_diagonal(self) -> Array:
         """Diagonals of ``C^-1``, shape (n_steps, n_modes): equation (31)."""
@@ -334,12 +309,13 @@ class Filter:
     def _informations(
         self, with_sums: bool = False, wanted: Sequence[int] | Indices = ()
     ) -> tuple[Array, Array, Array, Array, Array]:
-        return _loops().informations(self.chain, self.table, STEADY, with_sums, np.array(wanted, np.int64))
+        steps = self.matrices, self.timeline.which, self.table
+        return _loops().informations(*steps, STEADY, with_sums, np.array(wanted, np.int64))
 
     def times(self, values: Array) -> Array:
         """``C z``."""
         shared = self.space.stationary[:, self.space.layout.heads].sum(axis=1)
-        return _loops().products(self.chain, shared, np.ascontiguousarray(values))
+        return _loops().products(self.matrices, self.timeline.which, shared, np.ascontiguousarray(values))
 
     def whitened(self, values: Array) -> Array:
         """``R^-1 z`` with ``R R^T = C``: innovations over their standard deviations."""
@@ -347,8 +323,7 @@ class Filter:
 
     def drawn(self, white: Array) -> Array:
         """``R z`` with ``R R^T = C``."""
-        innovations = white * np.sqrt(self.variances)
-        return _loops().forward(self.chain, self.table, self.mean, innovations, False, False)[0]
+        return self._forward(white * np.sqrt(self.variances), False, False)[0]
 
     def slopes(self, values: Sequence[Array]) -> tuple[Array, Array]:
         """Return log likelihoods by mode, and slopes (2 n_components + 1, n_modes) in powers, rates and own: (30).
@@ -361,7 +336,8 @@ class Filter:
         for one in values:
             innovations, states = self.innovations(one, keep=True)
             lengths += self._lengths(innovations)
-            energies, squares, at_first, with_states = _loops().scores(self.chain, self.table, innovations, states)
+            found = _loops().scores(self.matrices, self.timeline.which, self.table, innovations, states)
+            energies, squares, at_first, with_states = found
             on_own = on_own + 0.5 * energies
             on_noises = on_noises + 0.5 * squares
             on_first = on_first + 0.5 * at_first

@@ -1,4 +1,4 @@
-"""Loops of the filters in NumPy, used unless Numba is installed: same arguments and results as `loops`.
+"""Loops of the filters in NumPy, used unless Numba is installed: same arguments and results as `compiled`.
 
 Steps that repeat one row of the table of gains are a recursion with constant coefficients. They are cut into blocks
 that run side by side: once from zero for what each block adds to the state, and again from the state that it starts at.
@@ -20,29 +20,32 @@ FEWEST_IN_BLOCKS = 64  # steps of a run, below which blocks do not pay
 Step = Callable[[int, Array, Array], tuple[Array, tuple[Array, ...]]]  # the first of its run, state, input: new, found
 
 
-class FilterChain(NamedTuple):
-    """A state space over steps, as loops take it; arrays end in modes."""
+class TransitionMatrices(NamedTuple):
+    """A state space over gaps: transitions by their entries that are not zero, and noises; arrays end in modes."""
 
-    transitions: Array  # (n_gaps, n_entries, n_modes), over gaps, by their entries that are not zero
-    rows: Indices  # (n_entries,), of these entries
+    entries: Array  # (n_gaps, n_entries, n_modes)
+    slopes: Array  # (n_gaps, n_entries, n_modes), derivatives in the rates
+    noises: Array  # (n_gaps, n_states, n_states, n_modes)
+    rows: Indices  # (n_entries,), of the entries
     columns: Indices
     heads: Indices  # states whose sum is the value
-    noises: Array  # (n_gaps, n_states, n_states, n_modes)
     own: Array  # (n_modes,), own variance of each value
-    which: Indices  # (n_steps,), the gap before each step; that of the first is of no consequence
-    common: int  # index of the most frequent gap
 
-    def moved(self, step: int, states: Array) -> Array:
-        """``A x`` for the gap before a step."""
-        return multiply(self.transitions[self.which[step]], self.rows, self.columns, states)
+    def carried(self, gap: int, states: Array) -> Array:
+        """States (..., n_states, n_modes) after a gap without noise: ``A x``."""
+        return multiply(self.entries[gap], self.rows, self.columns, states)
 
-    def moved_back(self, step: int, states: Array) -> Array:
-        """``A^T x`` for the gap before a step."""
-        return multiply(self.transitions[self.which[step]], self.columns, self.rows, states)
+    def carried_back(self, gap: int, states: Array) -> Array:
+        """``A^T x``."""
+        return multiply(self.entries[gap], self.columns, self.rows, states)
 
-    def moved_matrix(self, gap: int, matrix: Array) -> Array:
+    def carried_matrix(self, gap: int, matrix: Array) -> Array:
         """``A P``."""
-        return multiply(self.transitions[gap], self.rows, self.columns, matrix.swapaxes(0, 1)).swapaxes(0, 1)
+        return self.carried(gap, matrix.swapaxes(0, 1)).swapaxes(0, 1)
+
+    def moved(self, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
+        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
+        return self.carried(gap, states), self.carried(gap, self.carried_matrix(gap, covariance)) + self.noises[gap]
 
     def values(self, states: Array) -> Array:
         """Values of states (..., n_states, n_modes)."""
@@ -53,6 +56,11 @@ class FilterChain(NamedTuple):
         found = states.copy()
         found[..., self.heads, :] += values[..., None, :]
         return found
+
+    @property
+    def written_out(self) -> Array:
+        """Transitions as matrices, shape (n_gaps, n_states, n_states, n_modes)."""
+        return written_out(self.entries, self.rows, self.columns, self.noises.shape[1])
 
 
 class FilterGains(NamedTuple):
@@ -88,21 +96,28 @@ def written_out(transition: Array, rows: Indices, columns: Indices, n_states: in
     return out
 
 
-def gains(chain: FilterChain, first: Array, tolerance: float, keep: bool) -> FilterGains:
-    """The table of gains; with covariances after every step, or after the last one."""
+def gains(
+    matrices: TransitionMatrices, which: Indices, common: int, first: Array, tolerance: float, keep: bool
+) -> FilterGains:
+    """The table of gains; with covariances after every step, or after the last one.
+
+    `which` are the gaps before each step, here and below; that of the first is of no consequence.
+    """
     found_gains: list[Array] = []
     found_variances: list[Array] = []
     found_filtered: list[Array] = []
-    index = np.empty(chain.which.size, np.int64)
+    index = np.empty(which.size, np.int64)
     covariance, is_steady, before = first, False, np.inf
-    for step, gap in enumerate(chain.which):
-        if is_steady and gap == chain.common:
+    for step, gap in enumerate(which):
+        if is_steady and gap == common:
             index[step] = len(found_gains) - 1
             continue
-        predicted = first if step == 0 else chain.noises[gap] + chain.moved(step, chain.moved_matrix(gap, covariance))
+        predicted = first
+        if step > 0:
+            predicted = matrices.noises[gap] + matrices.carried(gap, matrices.carried_matrix(gap, covariance))
         predicted = 0.5 * (predicted + predicted.swapaxes(0, 1))
-        gain = predicted[:, chain.heads].sum(axis=1)
-        variance = chain.own + chain.values(gain)
+        gain = predicted[:, matrices.heads].sum(axis=1)
+        variance = matrices.own + matrices.values(gain)
         gain = gain / variance
         left = predicted - gain[:, None] * gain * variance
         now, was, whole = (np.einsum("aaj->aj", part) for part in (left, covariance, predicted))
@@ -114,7 +129,7 @@ def gains(chain: FilterChain, first: Array, tolerance: float, keep: bool) -> Fil
         if not keep:
             found_filtered.clear()
         found_filtered.append(left)
-        if step > 0 and gap == chain.common:
+        if step > 0 and gap == common:
             is_steady, before = has_settled(change, before, tolerance), change
         else:
             is_steady, before = False, np.inf
@@ -173,15 +188,21 @@ def _scan(step: Step, first: int, state: Array, inputs: Array, outputs: Sequence
 
 
 def forward(
-    chain: FilterChain, table: FilterGains, first: Array, given: Array, are_values: bool, keep: bool
+    matrices: TransitionMatrices,
+    which: Indices,
+    table: FilterGains,
+    first: Array,
+    given: Array,
+    are_values: bool,
+    keep: bool,
 ) -> tuple[Array, Array]:
     """Innovations of values, or values of innovations, and filtered states after every step or the last: (29)."""
     found = np.empty(given.shape)
     states = np.empty((len(given) if keep else 0, *first.shape))
 
     def step(at: int, before: Array, given: Array) -> tuple[Array, tuple[Array, ...]]:
-        predicted = before if at == 0 else chain.moved(at, before)
-        expected = chain.values(predicted)
+        predicted = before if at == 0 else matrices.carried(which[at], before)
+        expected = matrices.values(predicted)
         innovation = given - expected if are_values else given
         filtered = predicted + table.gains[table.row_of[at]] * innovation[..., None, :]
         return filtered, (innovation if are_values else given + expected, filtered)
@@ -190,7 +211,9 @@ def forward(
     return found, states if keep else last[None]
 
 
-def _adjoints(chain: FilterChain, table: FilterGains, innovations: Array, keep: bool) -> tuple[Array, Array]:
+def _adjoints(
+    matrices: TransitionMatrices, which: Indices, table: FilterGains, innovations: Array, keep: bool
+) -> tuple[Array, Array]:
     """Solutions ``u``, and the adjoints ``r`` of predicted states where they are asked for: equation (30)."""
     solved = np.empty(innovations.shape)
     adjoints = np.empty((len(innovations) if keep else 0, *table.gains.shape[1:]))
@@ -198,30 +221,30 @@ def _adjoints(chain: FilterChain, table: FilterGains, innovations: Array, keep: 
     def step(at: int, after: Array, innovation: Array) -> tuple[Array, tuple[Array, ...]]:
         row = table.row_of[at]
         found = innovation / table.variances[row] - (table.gains[row] * after).sum(axis=-2)
-        adjoint = chain.with_values(after, found)
-        return chain.moved_back(at, adjoint), (found, adjoint)
+        adjoint = matrices.with_values(after, found)
+        return matrices.carried_back(which[at], adjoint), (found, adjoint)
 
     outputs = (solved, adjoints) if keep else (solved,)
     _run(step, table.row_of, np.zeros(table.gains.shape[1:]), innovations, outputs, backwards=True)
     return solved, adjoints
 
 
-def backward(chain: FilterChain, table: FilterGains, innovations: Array) -> Array:
+def backward(matrices: TransitionMatrices, which: Indices, table: FilterGains, innovations: Array) -> Array:
     """``C^-1 z`` from the innovations of ``z``: equation (31)."""
-    return _adjoints(chain, table, innovations, False)[0]
+    return _adjoints(matrices, which, table, innovations, False)[0]
 
 
 def scores(
-    chain: FilterChain, table: FilterGains, innovations: Array, states: Array
+    matrices: TransitionMatrices, which: Indices, table: FilterGains, innovations: Array, states: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Sums over steps of what equation (30) asks of the data: ``u^2``, ``r r^T`` by gap, at first, and with states."""
-    solved, adjoints = _adjoints(chain, table, innovations, keep=True)
-    rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.row_of
-    later, gaps = adjoints[1:], chain.which[1:]
+    solved, adjoints = _adjoints(matrices, which, table, innovations, keep=True)
+    rows, columns, filtered, index = matrices.rows, matrices.columns, table.filtered, table.row_of
+    later, gaps = adjoints[1:], which[1:]
     is_steady = index[1:] == index[:-1]
     first = adjoints[0][:, None] * adjoints[0][None]
-    squares = np.zeros(chain.noises.shape)
-    crossed = np.zeros(chain.transitions.shape)
+    squares = np.zeros(matrices.noises.shape)
+    crossed = np.zeros(matrices.entries.shape)
     if is_steady.any():
         steady, row = later[is_steady], index[1:][is_steady][-1]
         gap = gaps[is_steady][-1]
@@ -230,13 +253,13 @@ def scores(
         before = states[:-1][is_steady]
         for entry, (place, column) in enumerate(zip(rows, columns, strict=True)):
             crossed[gap, entry] += np.einsum("nj,nj->j", steady[:, place], before[:, column])
-        product = chain.moved_matrix(gap, filtered[row])
+        product = matrices.carried_matrix(gap, filtered[row])
         crossed[gap] += np.einsum("abj,bcj->acj", square, product)[rows, columns]
     alone = np.flatnonzero(~is_steady)
     if alone.size:
         adjoint, gap = later[alone], gaps[alone]
-        matrices = written_out(chain.transitions[gap], rows, columns, filtered.shape[1])
-        after = np.einsum("nabj,naj->nbj", matrices, adjoint)
+        written = written_out(matrices.entries[gap], rows, columns, filtered.shape[1])
+        after = np.einsum("nabj,naj->nbj", written, adjoint)
         smoothed = states[alone] + np.einsum("nabj,nbj->naj", filtered[index[alone]], after)
         np.add.at(squares, gap, adjoint[:, :, None] * adjoint[:, None])
         np.add.at(crossed, gap, adjoint[:, rows] * smoothed[:, columns])
@@ -244,30 +267,35 @@ def scores(
 
 
 def informations(
-    chain: FilterChain, table: FilterGains, tolerance: float, with_sums: bool, wanted: Indices
+    matrices: TransitionMatrices,
+    which: Indices,
+    table: FilterGains,
+    tolerance: float,
+    with_sums: bool,
+    wanted: Indices,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances: equation (30).
 
     Where sums are asked for, diagonals are their sum, shape (1, n_modes), else there are no covariances. Last come the
     ``N`` of the steps that are wanted, which are in order.
     """
-    n_steps, (n_states, n_modes) = chain.which.size, table.gains.shape[1:]
+    n_steps, (n_states, n_modes) = which.size, table.gains.shape[1:]
     diagonals = np.zeros((1 if with_sums else n_steps, n_modes))
-    sums, crossed = np.zeros((len(chain.transitions), n_states, n_states, n_modes)), np.zeros(chain.transitions.shape)
+    sums, crossed, heads = np.zeros(matrices.noises.shape), np.zeros(matrices.entries.shape), matrices.heads
     kept = np.empty((wanted.size, n_states, n_states, n_modes))
     after, is_still, last_change = np.zeros((n_states, n_states, n_modes)), False, np.inf
     step = n_steps - 1
     is_repeated = np.concatenate([[False], table.row_of[1:] == table.row_of[:-1]])
     while step >= 0:
-        row, gap = table.row_of[step], chain.which[step]
+        row, gap = table.row_of[step], which[step]
         gain, variance = table.gains[row], table.variances[row]
         # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
         seen = np.einsum("abj,bj->aj", after, gain)
         diagonal = 1 / variance + (gain * seen).sum(axis=0)
         here = after.copy()
-        here[chain.heads] -= seen
-        here[:, chain.heads] -= seen[:, None]
-        here[np.ix_(chain.heads, chain.heads)] += diagonal
+        here[heads] -= seen
+        here[:, heads] -= seen[:, None]
+        here[np.ix_(heads, heads)] += diagonal
         n_times = 1
         if is_still and is_repeated[step]:
             n_times = int(np.argmin(is_repeated[: step + 1][::-1]))
@@ -278,13 +306,13 @@ def informations(
         kept[(wanted > step - n_times) & (wanted <= step)] = here
         if step == 0:
             break
-        matrix = written_out(chain.transitions[gap], chain.rows, chain.columns, n_states)
+        matrix = written_out(matrices.entries[gap], matrices.rows, matrices.columns, n_states)
         product = np.einsum("abj,bcj->acj", here, matrix)
         before = np.einsum("abj,acj->bcj", matrix, product)
         sums[gap] += n_times * here
         if with_sums:
             with_states = np.einsum("abj,bcj->acj", product, table.filtered[table.row_of[step - 1]])
-            crossed[gap] += n_times * with_states[chain.rows, chain.columns]
+            crossed[gap] += n_times * with_states[matrices.rows, matrices.columns]
         if is_repeated[step]:
             now, was = np.einsum("aaj->aj", before), np.einsum("aaj->aj", after)
             change = float(np.max(np.abs(now - was) / (now + 1 / variance)))
@@ -296,18 +324,19 @@ def informations(
     return diagonals, sums, here, crossed, kept
 
 
-def products(chain: FilterChain, shared: Array, values: Array) -> Array:
+def products(matrices: TransitionMatrices, which: Indices, shared: Array, values: Array) -> Array:
     """``C z``: a recursion forwards and another one backwards; `shared` is the stationary covariance with a value."""
     lower, upper = np.empty((2, *values.shape))
 
     def step(at: int, before: Array, value: Array) -> tuple[Array, tuple[Array, ...]]:
-        state = chain.moved(at, before) + shared * value[..., None, :]
-        return state, (chain.values(state),)
+        state = matrices.carried(which[at], before) + shared * value[..., None, :]
+        return state, (matrices.values(state),)
 
     def back(at: int, after: Array, value: Array) -> tuple[Array, tuple[Array, ...]]:
-        return chain.moved_back(at, chain.with_values(after, value)), ((shared * after).sum(axis=-2),)
+        state = matrices.carried_back(which[at], matrices.with_values(after, value))
+        return state, ((shared * after).sum(axis=-2),)
 
     nothing = np.zeros(shared.shape)
-    _run(step, chain.which, nothing, values, (lower,))
-    _run(back, chain.which, nothing, values, (upper,), backwards=True)
-    return chain.own * values + lower + upper
+    _run(step, which, nothing, values, (lower,))
+    _run(back, which, nothing, values, (upper,), backwards=True)
+    return matrices.own * values + lower + upper

@@ -5,7 +5,11 @@ figure, and returns the axes. A legend above the axes leaves a title room by ``a
 `COLOURS` and `LINE_STYLES` are those that the curves take, in order.
 """
 
+# ruff: noqa: E402, for modules below import matplotlib
 from spectralgp._basics.extras import require
+
+require("matplotlib", "plots", "to draw")
+
 from spectralgp.show.plots.filters import plot_filter, plot_fourier
 from spectralgp.show.plots.forecasts import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
 from spectralgp.show.plots.predictions import plot_calibration, plot_imputed, plot_prediction
@@ -26,5 +30,3 @@ __all__ = [
     "plot_rates",
     "plot_signal",
 ]
-
-require("matplotlib", "plots", "to draw")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,31 +15,15 @@ from spectralgp._basics.checks import Array, as_option, as_real_array
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import GraphKernel, Polynomial
 from spectralgp.model.spectra import ExactSpectrum, decompose
+from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.plots.style import COLOURS, as_axes, curve_look, legend
-from spectralgp.show.report.numbers import Which, deviation_band, laplacian_in_words
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-NAMES: dict[Which, str] = {"signal": "signal g", "residual": "residual h", "carry": "carry-over b"}
+NAMES: dict[Which, str] = {which: name.replace(" filter", "") for which, name in FILTER_NAMES.items()}
 MAX_SINGLE_SIGNALS = len(COLOURS)
 MAX_JOINED = 300  # eigenvalues; lines through more are a solid block
 N_GRID_POINTS = 400
 MARKERS = (".", "x", "+", "^", "v", "s", "D")
 ROUNDING_ERROR = 1e-14  # of the largest coefficient
-
-
-@dataclass(frozen=True, eq=False)
-class _Curve:
-    """Values of a filter over `grid`, with the graph's eigenvalues if they are known."""
-
-    label: str
-    laplacian: str
-    eigenvalues: Array | None
-    grid: Array
-    response: Array
-    std: Array | None
-    peak: float
 
 
 def plot_filter(
@@ -87,38 +71,34 @@ def plot_filter(
     for kind in kinds:
         as_option(kind, "which", tuple(NAMES))
     known = None if eigenvalues is None else as_real_array(eigenvalues, "eigenvalues", ("n_eigenvalues",))
-    curves = []
-    for label, fit in named:
-        for kind in kinds:
-            name = label if len(kinds) == 1 else NAMES[kind] if len(named) == 1 else f"{label}: {NAMES[kind]}"
-            curves.append(_curve(name, fit, known, show_std, kind))
+    drawn = [(label, fit, kind) for label, fit in named for kind in kinds]
+    domains = [_domain(label, fit, known, kind) for label, fit, kind in drawn]
     ax = as_axes(ax)
-    relative = len({curve.laplacian for curve in curves}) > 1
-    top, rugs = 0.0, list[Array]()
-    for index, curve in enumerate(curves):
-        divisor = curve.peak if normalize and curve.peak > 0 else 1.0
-        width = curve.grid[-1] if relative else 1.0
-        style = curve_look(index)
-        ax.plot(curve.grid / width, curve.response / divisor, label=curve.label, linewidth=1.8, **style)
-        top = max(top, curve.peak / divisor)
-        if curve.std is not None:
-            low, high = deviation_band(curve.response / divisor, curve.std / divisor)
-            ax.fill_between(curve.grid / width, low, high, color=style["color"], alpha=0.2, linewidth=0)
-            top = max(top, float(np.max(high)))
-        if show_eigenvalues and curve.eigenvalues is not None:
-            ticks = curve.eigenvalues / width
+    laplacians = list(dict.fromkeys(laplacian for laplacian, *_ in domains))
+    top, lowest, rugs = 0.0, 0.0, list[Array]()
+    for index, ((label, fit, kind), (_, eigenvalues, upper)) in enumerate(zip(drawn, domains, strict=True)):
+        name = label if len(kinds) == 1 else NAMES[kind] if len(named) == 1 else f"{label}: {NAMES[kind]}"
+        curve, peak = _curve(name, fit, eigenvalues, upper, show_std, normalize, kind)
+        width, style = upper if len(laplacians) > 1 else 1.0, curve_look(index)
+        across = curve.frequencies / width
+        ax.plot(across, curve.values, label=name, linewidth=1.8, **style)
+        top, lowest = max(top, peak), min(lowest, float(np.min(curve.values)))
+        if np.any(curve.high > curve.values):
+            ax.fill_between(across, curve.low, curve.high, color=style["color"], alpha=0.2, linewidth=0)
+            top = max(top, float(np.max(curve.high)))
+        if show_eigenvalues and eigenvalues is not None:
+            ticks = eigenvalues / width
             # scaled and unscaled eigenvalues agree but for rounding
             if not any(rug.shape == ticks.shape and np.allclose(rug, ticks) for rug in rugs):
                 rugs.append(ticks)
     for row, ticks in enumerate(rugs):
         bottom = 0.01 + 0.03 * row
         ax.vlines(ticks, bottom, bottom + 0.025, color="0.35", linewidth=0.7, transform=ax.get_xaxis_transform())
-    lowest = min(float(np.min(curve.response)) for curve in curves)
-    ax.set_ylim(min(0.0, lowest) - 0.09 * top, 1.08 * top if top > 0 else None)  # room for the ticks of two Laplacians
-    across = "eigenvalue / largest eigenvalue" if relative else f"eigenvalue λ of the {curves[0].laplacian}"
+    ax.set_ylim(lowest - 0.09 * top, 1.08 * top if top > 0 else None)  # room for the ticks of two Laplacians
+    shown = "eigenvalue / largest eigenvalue" if len(laplacians) > 1 else f"eigenvalue λ of the {laplacians[0]}"
     symbol = f"filter {NAMES[kinds[0]][-1]}(λ)" if len(kinds) == 1 else "filter"
-    ax.set(xlabel=across, ylabel=f"{symbol}, largest value 1" if normalize else symbol)
-    if labels is not None or isinstance(fits, Mapping) or len(curves) > 1:
+    ax.set(xlabel=shown, ylabel=f"{symbol}, largest value 1" if normalize else symbol)
+    if labels is not None or isinstance(fits, Mapping) or len(drawn) > 1:
         legend(ax)
     return ax
 
@@ -217,29 +197,36 @@ def _named(fits: Any, labels: Sequence[str] | None) -> list[tuple[str, Any]]:
     return list(zip(names if labels is None else labels, found, strict=True))
 
 
-def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool, which: Which) -> _Curve:
-    """Evaluate one filter over the range of its eigenvalues."""
-    is_kernel = isinstance(fit, GraphKernel)
-    if not is_kernel and not hasattr(fit, "response"):
+def _domain(label: str, fit: Any, eigenvalues: Array | None, which: Which) -> tuple[str, Array | None, float]:
+    """Laplacian of a filter, its eigenvalues if known, and the end of their range; refuse what has no such filter."""
+    if isinstance(fit, GraphKernel):
+        _check_kernel(label, fit, eigenvalues, which)
+        of, upper = fit, 1.0 if fit.scaled else 2.0
+    elif hasattr(fit, "response"):
+        check_is_fitted(fit)
+        of, upper = fit.spectrum_, 1.0
+        if eigenvalues is None:
+            eigenvalues = np.minimum(of.eigenvalues, of.upper)  # those of a quadrature may lie beyond
+    else:
         raise TypeError(
             f"fits must be graph kernels or fitted GraphGPRegressors; got {type(fit).__name__}. "
             "Pass one of them, a list or a dict."
         )
-    if is_kernel:
-        _check_kernel(label, fit, eigenvalues, which)
-        of, upper, evaluate = fit, 1.0 if fit.scaled else 2.0, fit.response
-    else:
-        check_is_fitted(fit)
-        of, upper, evaluate = fit.spectrum_, 1.0, functools.partial(fit.response, which=which)
-        if eigenvalues is None:
-            eigenvalues = np.minimum(of.eigenvalues, of.upper)  # those of a quadrature may lie beyond
-    if eigenvalues is not None:
-        upper = float(np.max(eigenvalues)) or 1.0
-    grid = np.linspace(0, upper, N_GRID_POINTS)
-    response, std = evaluate(grid, return_std=True) if with_std and not is_kernel else (evaluate(grid), None)
+    upper = upper if eigenvalues is None else float(np.max(eigenvalues)) or 1.0
+    return laplacian_in_words(of.laplacian, of.scaled), eigenvalues, upper
+
+
+def _curve(
+    name: str, fit: Any, eigenvalues: Array | None, upper: float, show_std: bool, normalize: bool, which: Which
+) -> tuple[Curve, float]:
+    """A filter up to an eigenvalue, and its largest value at the eigenvalues."""
+    grid, is_kernel = np.linspace(0, upper, N_GRID_POINTS), isinstance(fit, GraphKernel)
+    evaluate = fit.response if is_kernel else functools.partial(fit.response, which=which)
+    response, std = evaluate(grid, return_std=True) if show_std and not is_kernel else (evaluate(grid), None)
     # values between the eigenvalues do not enter the model: a pole there must not set the scale
-    peak = float(np.max(evaluate(eigenvalues) if eigenvalues is not None else response))
-    return _Curve(label, laplacian_in_words(of.laplacian, of.scaled), eigenvalues, grid, response, std, peak)
+    peak = float(np.max(response if eigenvalues is None else evaluate(eigenvalues)))
+    divisor = peak if normalize and peak > 0 else 1.0
+    return filter_curve(name, grid, response / divisor, None if std is None else std / divisor), peak / divisor
 
 
 def _check_kernel(label: str, kernel: GraphKernel, eigenvalues: Array | None, which: Which) -> None:

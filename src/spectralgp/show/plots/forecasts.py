@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns
 from spectralgp.scores import interval_half_width
 from spectralgp.series.backtests import GOOD_COVERAGE, Backtest
+from spectralgp.show.curves import component_curves
 from spectralgp.show.plots import style
 from spectralgp.show.plots.predictions import node_of
 from spectralgp.show.plots.signals import plot_signal
-from spectralgp.show.report.series import learnt_curves
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BLUE, ORANGE, *_ = style.COLOURS
 LEVELS = (0.5, 0.9)  # of the intervals of a fan
@@ -77,16 +75,17 @@ def plot_forecast(
     for rows, colour, label in ((past, BLUE, "observed"), (later, ORANGE, "later")):
         if rows is None:
             continue
-        table = as_table(rows, "past" if rows is past else "later", names=model.node_names_)
+        is_past = label == "observed"
+        table = as_table(rows, "past" if is_past else "later", names=model.node_names_)
         values, names, index = np.asarray(table, dtype=float), frame_names(table), frame_index(table)
         column = place if names is None or model.node_names_ is None else names.index(model.node_names_[place])
         values = np.reshape(values, (len(values), -1))[:, column]
         if index is None:  # counted: up to the last row, or on from it
             step = labels[1] - labels[0] if len(labels) > 1 else 1
-            numbers = np.arange(-len(values), 0) if rows is past else np.arange(len(values))
+            numbers = np.arange(-len(values), 0) if is_past else np.arange(len(values))
             index = labels[0] + numbers * step
         where = style.read_positions(index, len(values)).places
-        shown = slice(-MOST_PAST * len(labels), None) if rows is past else slice(0, len(labels))
+        shown = slice(-MOST_PAST * len(labels), None) if is_past else slice(0, len(labels))
         marks = style.mark_size(ax, len(values[shown]))
         ax.plot(where[shown], values[shown], "o-", color=colour, markersize=marks, linewidth=0.8, label=label)
     along.use(ax)
@@ -123,7 +122,7 @@ def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes
     Bands are two standard deviations wide to either side, up to a factor of a thousand.
     """
     as_option(which, "which", ("rate", "power"))
-    curves = learnt_curves(model, which)
+    curves = component_curves(model, which)
     ax = style.as_axes(ax)
     for place, one in enumerate(curves):
         look = style.curve_look(place)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_real_array
-from spectralgp._basics.tables import as_table, frame_index, frame_names
-from spectralgp.scores import BAND_PROBABILITY, LEVELS, Calibration, calibration_of, interval_half_width, pit
+from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns, match_rows
+from spectralgp.scores import BAND_PROBABILITY, LEVELS, calibration_of, interval_half_width, pit
 from spectralgp.show.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BLUE, ORANGE, *_, SKY = style.COLOURS  # the last is light enough for a grey band to show on it
 
@@ -126,7 +126,7 @@ def plot_imputed(
         Observed values; NaN or masked for missing ones.
     completed, std : array-like or DataFrame of shape (n_signals, n_nodes)
         Both results of ``model.impute(X, observed)``: complete signals, and standard deviations of imputed values,
-        noise included. Only those of missing values are used. Columns of tables are matched by name.
+        noise included. Only those of missing values are used. Tables are matched by the names of rows and columns.
     node : int or name
         Position of its column, or its name; an integer is always a position.
     names : sequence of hashables of length n_nodes, optional
@@ -211,26 +211,15 @@ def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> tuple[int
 
 
 def _imputed_column(table: Any, name: str, observed: Any, column: int, missing: Any) -> Array:
-    """Values of a column at missing values; it is matched by name if both tables have names."""
+    """Values of a column at missing values; rows and columns of tables are matched by their labels."""
     wanted = frame_names(observed)
     table = as_table(table, name, names=wanted)
     sizes = dict(zip(("n_signals", "n_nodes"), np.shape(observed), strict=True))
     values = as_real_array(table, name, tuple(sizes), sizes=sizes, allow_nan=True, remedy="Pass what impute returns.")
-    columns = frame_names(table)
+    columns, rows = frame_names(table), match_rows(frame_index(table), frame_index(observed), name)
     if wanted is not None and columns is not None:
-        if wanted[column] not in columns:
-            raise ValueError(
-                f"{name} must have the columns of observed; got none called {wanted[column]!r}. "
-                "Pass what impute returns."
-            )
-        column = columns.index(wanted[column])
-    index, own = frame_index(observed), frame_index(table)
-    if index is not None and own is not None and not index.equals(own):
-        raise ValueError(
-            f"{name} must have the rows of observed; got other row labels, or another order. "
-            f"Pass {name}.loc[observed.index]."
-        )
-    imputed: Array = values[missing, column]
+        column = match_columns(columns, wanted, name, of="column of observed")[column]
+    imputed: Array = values[rows][missing, column]
     if np.isnan(imputed).any():
         row = int(np.flatnonzero(missing)[np.isnan(imputed)][0])
         raise ValueError(
@@ -278,35 +267,24 @@ def plot_calibration(
     if axes is not None and len(axes) != 2:
         raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
     if axes is None:
-        import matplotlib.pyplot as plt
-
         axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
     left, right = axes
     found = calibration_of(transformed, n_bars)
-    _draw_histogram(left, found)
-    _draw_coverage(right, found)
-    return left, right
-
-
-def _draw_histogram(ax: Axes, found: Calibration) -> None:
     density, edges, band = found.density, found.edges, found.density_band
-    ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=SKY, edgecolor="white", label="observed")
-    label = f"{BAND_PROBABILITY:.0%} of calibrated, if independent"
-    ax.axhspan(*band, color="0.3", alpha=0.3, linewidth=0, label=label)
-    ax.axhline(1, color="black", linestyle="--", linewidth=1.2, label="calibrated")
-    ax.set(xlim=(0, 1), ylim=(0, 1.3 * max(density.max(), band[1])))  # with room for the legend
-    ax.set(xlabel="predicted probability of a lower value (PIT)", ylabel="density of observed values")
-    ax.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
-
-
-def _draw_coverage(ax: Axes, found: Calibration) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    ax.fill_between(LEVELS, found.low, found.high, color="0.3", alpha=0.3, linewidth=0)
-    ax.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1.2)
+    grey: dict[str, Any] = {"color": "0.3", "alpha": 0.3, "linewidth": 0}
+    dashed: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+    left.bar(edges[:-1], density, np.diff(edges), align="edge", color=SKY, edgecolor="white", label="observed")
+    left.axhspan(*band, label=f"{BAND_PROBABILITY:.0%} of calibrated, if independent", **grey)
+    left.axhline(1, label="calibrated", **dashed)
+    left.set(xlim=(0, 1), ylim=(0, 1.3 * max(density.max(), band[1])))  # with room for the legend
+    left.set(xlabel="predicted probability of a lower value (PIT)", ylabel="density of observed values")
+    left.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
+    right.fill_between(LEVELS, found.low, found.high, **grey)
+    right.plot([0, 1], [0, 1], **dashed)
     label = f"observed ({found.covered_at(0.9):.0%} in 90% intervals)"
-    ax.plot(LEVELS, found.covered, color=BLUE, linewidth=2, label=label)
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="share of observed values inside")
-    for axis in (ax.xaxis, ax.yaxis):
+    right.plot(LEVELS, found.covered, color=BLUE, linewidth=2, label=label)
+    right.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="share of observed values inside")
+    for axis in (right.xaxis, right.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))
-    ax.legend(loc="best", frameon=False, fontsize="small")
+    right.legend(loc="best", frameon=False, fontsize="small")
+    return left, right

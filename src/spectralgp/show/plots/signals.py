@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import Normalize
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_real_array
@@ -13,10 +16,6 @@ from spectralgp._basics.tables import match_columns, series_index
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges, is_range
 from spectralgp.show.plots.style import IMPUTED_MARKER, as_axes, size_in_points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
 
 MAX_EDGES = 20_000
 EDGE_COLOUR = "0.6"
@@ -79,8 +78,6 @@ def plot_signal(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['observed', 'imputed']
     """
-    from matplotlib.colors import Normalize
-
     coordinates = _plane(graph)
     values = _as_signal(signal, "signal", graph)
     observed = ~np.isnan(values)
@@ -172,8 +169,6 @@ def _write_labels(ax: Axes, places: Array, labels: Sequence[str], colours: Array
 
 def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> int:
     """Draw edges as wide as their weights, fainter or fewer if they cover much; return their number."""
-    from matplotlib.collections import LineCollection
-
     starts, ends, weights = heaviest_edges(graph.weights, MAX_EDGES)
     segments = np.stack([coordinates[starts], coordinates[ends]], axis=1)
     widths = np.clip(EDGE_WIDTH * weights / np.mean(weights), *EDGE_WIDTHS) if weights.size else weights

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.ticker import MaxNLocator
 
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.colours import COLOURS as COLOURS
 from spectralgp._basics.extras import require
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+matplotlib_dates = require("matplotlib.dates", "plots", "to draw")  # which has no types
 
 # no common divisor with the number of colours, so that a colour comes back with another style
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
@@ -31,8 +34,6 @@ def as_axes(ax: Axes | None) -> Axes:
     """Given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
     return plt.subplots(layout="constrained")[1]
 
 
@@ -78,11 +79,10 @@ class Positions:
         if not self.are_dates:
             use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
             return
-        dates = require("matplotlib.dates", "plots", "to draw dates")
         ax.xaxis_date(self.zone)  # so that dates can be added to the axes
-        locator = dates.AutoDateLocator(tz=self.zone)
+        locator = matplotlib_dates.AutoDateLocator(tz=self.zone)
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=self.zone))
+        ax.xaxis.set_major_formatter(matplotlib_dates.ConciseDateFormatter(locator, tz=self.zone))
 
 
 def read_positions(positions: Any, n_values: int, otherwise: str = "position") -> Positions:
@@ -119,21 +119,16 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
             "positions must all have a time zone or none; got both. "
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
-    places = require("matplotlib.dates", "plots", "to draw dates").date2num(array)
-    return places, zones[0] if zones else None
+    return matplotlib_dates.date2num(array), zones[0] if zones else None
 
 
 def use_whole_numbers(ax: Axes, whole: bool = True) -> None:
     """Set ticks at whole numbers only, or at any."""
-    from matplotlib.ticker import MaxNLocator
-
     ax.xaxis.set_major_locator(MaxNLocator(integer=whole))
 
 
 def write_names(ax: Axes, places: Array, names: list[str]) -> str:
     """Write names along the bottom, smaller or fewer if they would touch; return a note if some are left out."""
-    from matplotlib.font_manager import FontProperties
-
     upright = len(names) <= 12 and max(map(len, names)) <= 4
     room = size_in_points(ax)[0] / len(names) / LINE_HEIGHT
     step = int(np.ceil(SMALLEST_FONT / room))

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.scores import LEVELS, Calibration, interval_half_width
 from spectralgp.series.backtests import Backtest
-from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport, deviation_band
+from spectralgp.show.curves import FILTER_NAMES, Curve
+from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport
 from spectralgp.show.report.series import SeriesReport, shares_inside
-from spectralgp.show.report.words import NAMES
 
 go = require("plotly.graph_objects", "report", "to write a report")
 make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
@@ -86,35 +84,19 @@ TEMPLATES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class NodePlaces:
-    """Nodes that are drawn, with their coordinates; `note` describes these unless they are the graph's own."""
-
-    nodes: NDArray[np.intp]  # ascending
-    coordinates: Array  # shape (n_drawn, 2)
-    note: str
-
-
-def places_of(graph: Graph) -> NodePlaces:
-    """Places of the nodes: the coordinates of the graph, or a layout by its edges."""
-    known, note = graph.coordinates, ""
+def map_coordinates(graph: Graph) -> tuple[Array, str]:
+    """Coordinates of all nodes on the map, shape (n_nodes, 2), and a note unless they are the graph's own."""
+    known = graph.coordinates
     if known is None or known.shape[1] == 0:
-        places = _layout(graph)
-        note = "The graph has no coordinates: neighbours are drawn near each other."
-    elif known.shape[1] == 1:
-        places = np.column_stack([known[:, 0], np.zeros(len(known))])
-        note = "Nodes have one coordinate, drawn from left to right."
-    elif known.shape[1] == 2:
-        places = np.asarray(known, dtype=float)
-    else:
-        centred = known - known.mean(axis=0)
-        places = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
-        note = f"The two principal directions of {known.shape[1]} coordinates are drawn."
-    nodes = np.arange(graph.n_nodes)
-    if graph.n_nodes > MAX_NODES:
-        nodes = np.linspace(0, graph.n_nodes - 1, MAX_NODES).astype(np.intp)
-        note = f"{note} Of {graph.n_nodes:,} nodes {MAX_NODES:,} are drawn, evenly spaced in their order.".strip()
-    return NodePlaces(nodes, places[nodes], note)
+        return _layout(graph), "The graph has no coordinates: neighbours are drawn near each other."
+    if known.shape[1] == 1:
+        flat = np.column_stack([known[:, 0], np.zeros(len(known))])
+        return flat, "Nodes have one coordinate, drawn from left to right."
+    if known.shape[1] == 2:
+        return np.asarray(known, dtype=float), ""
+    centred = known - known.mean(axis=0)
+    projected = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
+    return projected, f"The two principal directions of {known.shape[1]} coordinates are drawn."
 
 
 def _layout(graph: Graph) -> Array:
@@ -148,22 +130,21 @@ def _smoothest(weights: csr_array) -> Array:
     return ranks / (n_nodes - 1)
 
 
-def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
-    """Evenly spaced signals, up to the capacity of the map."""
-    n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
-    return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
+def evenly_spaced(number: int, most: int) -> Indices:
+    """All positions below a number, or at most so many of them."""
+    return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.intp))
 
 
-def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect: float) -> dict[str, Any]:
+def figure_data(numbers: SignalReport | SeriesReport, coordinates: Array, aspect: float) -> dict[str, Any]:
     """Data of the page's script: figures by the names of their places, and the values of the map."""
-    predictions, nodes = numbers.predictions, places.nodes
-    shown = shown_signals(len(predictions.labels), nodes.size)
+    predictions, nodes = numbers.predictions, evenly_spaced(numbers.graph.n_nodes, MAX_NODES)
+    shown = evenly_spaced(len(predictions.labels), max(1, MAX_VALUES // (3 * nodes.size)))
     cells = np.ix_(shown, nodes)
     fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
     names = [numbers.names[node] for node in nodes.tolist()]
     labels = [predictions.labels[number] for number in shown.tolist()]
-    along, nearest = positions_of(labels), int(np.argmin(np.abs(shown - predictions.first)))
-    figures = {"map-plot": map_figure(numbers.graph, places, aspect), "node-plot": node_figure(along)}
+    along, axis = signal_axis(labels)
+    figures = {"map-plot": map_figure(numbers.graph, nodes, coordinates, aspect), "node-plot": node_figure(axis)}
     if isinstance(numbers, SeriesReport):
         figures |= series_figures(numbers)
     else:
@@ -174,7 +155,7 @@ def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect
     as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
     for one in as_dicts.values():
         del one["layout"]["template"]  # one of ours, by the scheme of the page
-    arrays = {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}
+    arrays = {"x": coordinates[nodes, 0], "y": coordinates[nodes, 1], **fields}
     imputed = np.empty(0, dtype=np.intp)
     if predictions.imputed is not None:  # few values, by their places
         means, deviations = (one[cells].ravel() for one in predictions.imputed)
@@ -187,10 +168,10 @@ def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect
         "texts": [hover_text(name) for name in names],
         "labels": labels,
         "markers": node_markers(fields, nodes.size),
-        "along": along.places,
-        "order": along.order,
+        "along": along,
+        "order": sorted(range(len(along)), key=None if axis["type"] == "category" else along.__getitem__),
         "imputed": imputed.tolist(),
-        "start": {"signal": nearest, "node": first_node(predictions, nodes)},
+        "start": {"signal": int(np.argmin(np.abs(shown - predictions.first))), "node": first_node(predictions, nodes)},
         "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
@@ -199,43 +180,28 @@ def figure_data(numbers: SignalReport | SeriesReport, places: NodePlaces, aspect
     }
 
 
-def first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
+def first_node(predictions: Predictions, nodes: Indices) -> int:
     """Node that is drawn first: with most imputed values among those mostly observed, or else with a median error."""
-    observed = predictions.observed[:, nodes]
-    n_observed = np.isfinite(observed).sum(axis=0)
+    n_observed = np.isfinite(predictions.observed[:, nodes]).sum(axis=0)
     if predictions.imputed is not None:
         n_imputed = np.isfinite(predictions.imputed[0][:, nodes]).sum(axis=0)
         return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_imputed, -1)))
-    squares = np.square(observed - predictions.mean[:, nodes])
-    errors = np.nansum(squares, axis=0) / np.maximum(np.isfinite(squares).sum(axis=0), 1)
+    errors = np.nan_to_num(predictions.node_errors[nodes])
     return int(np.argsort(errors, kind="stable")[errors.size // 2])
 
 
-@dataclass(frozen=True, eq=False)
-class SignalAxis:
-    """Positions of signals along an axis: dates, numbers or labels."""
-
-    places: list[Any]
-    order: list[int]  # of the signals along the axis
-    kind: str  # as plotly calls it
-    title: str
-
-
-def positions_of(labels: list[str]) -> SignalAxis:
-    """Read dates and numbers from labels; counted rows are at their numbers."""
+def signal_axis(labels: list[str]) -> tuple[list[Any], dict[str, str]]:
+    """Positions of signals by their labels, dates, numbers or neither, and their axis; counted rows have numbers."""
     if all(DATE.fullmatch(label) for label in labels):
-        order = sorted(range(len(labels)), key=labels.__getitem__)
-        return SignalAxis(list(labels), order, "date", "")
-    texts, title = labels, ""
-    if all(label.startswith("row ") for label in labels):
-        texts, title = [label.removeprefix("row ") for label in labels], "row"
+        return labels, {"type": "date", "title": ""}
+    are_counted = all(label.startswith("row ") for label in labels)
     try:
-        numbers = [float(text) for text in texts]
+        numbers = [float(label.removeprefix("row ") if are_counted else label) for label in labels]
     except ValueError:
         numbers = [np.nan]
     if not np.isfinite(numbers).all():
-        return SignalAxis(list(labels), list(range(len(labels))), "category", "")
-    return SignalAxis(numbers, np.argsort(numbers, kind="stable").tolist(), "linear", title)
+        return labels, {"type": "category", "title": ""}
+    return numbers, {"type": "linear", "title": "row" if are_counted else ""}
 
 
 def series_figures(numbers: SeriesReport) -> dict[str, Any]:
@@ -278,8 +244,7 @@ def _rates(numbers: SeriesReport) -> Any:
     hover = "%{y:.3g} at frequency %{x:.2g}"
     for row, curves in enumerate((numbers.times, numbers.powers), start=1):
         for one, line in zip(curves, LINES, strict=False):
-            look = {"name": one.name, "hovertemplate": hover, "showlegend": row == 1}
-            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, line, **look), row, 1)
+            figure.add_traces(_curve(one, line, hovertemplate=hover, showlegend=row == 1), row, 1)
     figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
     highest = max(float(one.high.max()) for one in numbers.powers)
     ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
@@ -288,10 +253,11 @@ def _rates(numbers: SeriesReport) -> Any:
     return figure.update_layout(hovermode="closest")
 
 
-def _curve(across: Array, values: Array, low: Array, high: Array, line: dict[str, Any], **look: Any) -> list[Any]:
-    """A line over the band between two others."""
-    band = _band(across, low, high, line["color"], 0.25, showlegend=False)
-    return [band, go.Scatter(x=across, y=values, mode="lines", line=line, **look)]
+def _curve(curve: Curve, line: dict[str, Any], **look: Any) -> list[Any]:
+    """A line over its band."""
+    across = curve.frequencies
+    band = _band(across, curve.low, curve.high, line["color"], 0.25, showlegend=False)
+    return [band, go.Scatter(x=across, y=curve.values, mode="lines", name=curve.name, line=line, **look)]
 
 
 def _band(across: Any, low: Any, high: Any, colour: str = GREY, opacity: float = 0.4, **look: Any) -> Any:
@@ -305,10 +271,10 @@ def _shade(colour: str, opacity: float) -> dict[str, Any]:
     return {"mode": "lines", "fill": "toself", "fillcolor": fill, "line": {"width": 0}}
 
 
-def node_figure(along: SignalAxis) -> Any:
+def node_figure(axis: dict[str, str]) -> Any:
     """Marks of a node over the signals; the page sets their places."""
     figure = go.Figure(layout={"hovermode": "closest"})
-    figure.update_xaxes(type=along.kind, title=along.title, zeroline=False)
+    figure.update_xaxes(**axis, zeroline=False)
     for level, opacity in zip(FAN, (0.22, 0.4), strict=True):
         shade = _shade(GREY, opacity)
         figure.add_scatter(name=f"{level:.0%} interval", **shade, hoverinfo="skip", legendrank=2)
@@ -331,13 +297,12 @@ def hover_text(name: str) -> str:
     return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
 
 
-def map_figure(graph: Graph, places: NodePlaces, aspect: float) -> Any:
+def map_figure(graph: Graph, nodes: Indices, coordinates: Array, aspect: float) -> Any:
     """Edges, and marks of observed, missing and chosen nodes; the page sets their places."""
-    n_drawn = places.nodes.size
-    weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
-    starts, ends, _ = heaviest_edges(weights, MAX_EDGES)
+    n_drawn, own = nodes.size, coordinates[nodes]
+    starts, ends, _ = heaviest_edges(graph.weights[nodes][:, nodes], MAX_EDGES)
     gaps = np.full((starts.size, 2), np.nan)
-    across, up = np.stack([places.coordinates[starts], places.coordinates[ends], gaps], axis=1).reshape(-1, 2).T
+    across, up = np.stack([own[starts], own[ends], gaps], axis=1).reshape(-1, 2).T
     size, line_width = _mark_size(n_drawn), 0.5 if n_drawn > 2_000 else 1
     marks = go.Scattergl if max(n_drawn, starts.size) > MAX_POINTS else go.Scatter
     ring = {"size": size + 10, "symbol": "circle-open", "color": ORANGE, "line": {"width": 3}}
@@ -400,15 +365,12 @@ def colour_range(values: Array) -> tuple[float, float]:
 
 def filter_figure(bands: FilterBands) -> Any:
     """Filters with their bands, one axis per unit, above shares of the eigenvalues and of the energy."""
-    has_carry = any(one.which == "carry" for one in bands.filters)
-    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]
-    n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
+    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if "carry" in bands.filters else [0.6, 0.34]
+    n_rows, styles = len(heights), dict(zip(FILTER_NAMES, LINES, strict=False))
     figure = make_subplots(n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights)
-    for one in bands.filters:
-        low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
-        look = {"name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
-        curve = _curve(bands.grid, one.mean, low, high, styles[one.which], **look)
-        figure.add_traces(curve, 2 if one.which == "carry" else 1, 1)
+    for which, one in bands.filters.items():
+        curve = _curve(one, styles[which], hovertemplate="λ = %{x:.3g}: %{y:.4g}")
+        figure.add_traces(curve, 2 if which == "carry" else 1, 1)
     middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
     bars = go.Bar(
         x=middles,
@@ -435,7 +397,7 @@ def filter_figure(bands: FilterBands) -> Any:
     return figure.update_layout(bargap=0, hovermode="x")
 
 
-def scatter_figure(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
+def scatter_figure(predictions: Predictions, names: tuple[str, ...], nodes: Indices) -> Any:
     """Observed values against predictions, at most `MAX_POINTS` chosen at random."""
     rows, columns = np.nonzero(np.isfinite(predictions.observed[:, nodes]))
     if rows.size > MAX_POINTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
+from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.search import ComparedModel
+from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import (
     Mixture,
     Posterior,
@@ -27,43 +29,18 @@ from spectralgp.model.fields import (
 from spectralgp.model.kernels import residual_of
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
+from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.report.shapes import FilterShape
-
-if TYPE_CHECKING:
-    from spectralgp.learning.baselines import PredictionErrors
-    from spectralgp.learning.time_order import TimeOrder
 
 Source = Literal["left out", "held out", "fitted", "forecast"]
 """Leave-one-out of training signals; new signals; the fit to the training signals; rows after the last one."""
 
-Which = Literal["signal", "residual", "carry"]
 Pair = tuple[Array, Array]
 
 N_GRID_POINTS = 200  # at which filters are drawn
 N_SPECTRUM_BINS = 30
 MOST_NAMED = 4  # inputs
 MOST_CORRELATED = 1_000  # nodes between all of which correlations are found
-
-
-def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
-    """Ends of a band of one standard deviation to either side; at least zero for a filter that is nowhere negative."""
-    low = mean - std
-    return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
-
-
-def laplacian_in_words(kind: str, scaled: bool) -> str:
-    """Name of a Laplacian, such as "scaled normalised Laplacian"."""
-    return f"{'scaled ' if scaled else ''}{kind.replace('normalized', 'normalised')} Laplacian"
-
-
-@dataclass(frozen=True, eq=False)
-class LearntFilter:
-    """A learnt filter over `FilterBands.grid`, averaged over stacked models."""
-
-    which: Which
-    mean: Array
-    std: Array | None  # None for a model without signals
-    shape: FilterShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +51,8 @@ class FilterBands:
     """
 
     laplacian: str
-    grid: Array
-    filters: tuple[LearntFilter, ...]
+    filters: dict[Which, Curve]  # averaged over stacked models
+    shapes: dict[Which, FilterShape]
     edges: Array
     eigenvalue_shares: Array
     energy_shares: Array
@@ -202,8 +179,6 @@ def signal_report(
     any: if it is that of the signal before, "no change" is a baseline. `without` conditions the model on all but some
     entries of the training signals; unless given, imputations of these are not scored.
     """
-    from spectralgp.learning.baselines import PredictionErrors
-
     learnt: FittedModels = model.learnt_
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
@@ -261,8 +236,6 @@ def _forecasts(
     """Errors of our model and of baselines on the same signals; none of the fit itself, or of a single signal."""
     if predictions.log_density is None or len(seen[1]) < 2:
         return ()
-    from spectralgp.learning.baselines import PredictionErrors, baselines_of, prediction_errors
-
     ours, found = predictions, baselines_of(*seen, columns, None if order is None else order.factor)
     compared = (ours.observed, ours.mean, ours.std, ours.log_density, ours.transformed)
     return (PredictionErrors.of(OURS, *compared), *prediction_errors(found, seen, new))
@@ -278,8 +251,6 @@ def _imputations(
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
     if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()
-    from spectralgp.learning.baselines import imputation_errors
-
     scored = slice(0 if new is None else len(seen[1]), None)
 
     def impute(hidden: Mask) -> Pair:
@@ -398,7 +369,7 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     bins = np.clip(np.searchsorted(edges, spectrum.eigenvalues, side="right") - 1, 0, N_SPECTRUM_BINS - 1)
     posteriors = [part for weight, part in model.posterior_.parts if weight > 0]
     has_signals = heaviest.signals.shape[0] > 0
-    filters: list[LearntFilter] = []
+    filters, shapes = dict[Which, Curve](), dict[Which, FilterShape]()
     if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
         has: dict[Which, bool] = {
             "signal": True,
@@ -408,13 +379,14 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)
             mean, std = answer if has_signals else (answer, None)
-            filters.append(LearntFilter(which, mean, std, model.filter_shape(which)))
+            filters[which] = filter_curve(FILTER_NAMES[which], grid, mean, std)
+            shapes[which] = model.filter_shape(which)
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
         energy = bin_shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
-    return FilterBands(laplacian, grid, tuple(filters), edges, bin_shares(bins, spectrum.multiplicities), energy)
+    return FilterBands(laplacian, filters, shapes, edges, bin_shares(bins, spectrum.multiplicities), energy)
 
 
 def bin_shares(bins: NDArray[np.intp], weights: Array) -> Array:

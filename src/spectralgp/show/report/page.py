@@ -29,10 +29,10 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
     plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
     environment = _environment(require("jinja2", "report", "to write a report"))
     template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
-    places = figures.places_of(numbers.graph)
-    given = {"title": title, "numbers": numbers, "places": places, "plotly": plotly, "sections": []}
-    modules = {"figures": figures, "series": series, "words": words}
-    return str(template.render(data=figures.figure_data(numbers, places, aspect), **given, **modules))
+    coordinates, note = figures.map_coordinates(numbers.graph)
+    data = figures.figure_data(numbers, coordinates, aspect)
+    given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
+    return str(template.render(given, figures=figures, series=series, words=words))
 
 
 @cache

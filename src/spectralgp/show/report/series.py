@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from spectralgp.graphs import Graph
 from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.series.model import SeriesModel
+from spectralgp.show.curves import Curve
 from spectralgp.show.report.numbers import Pair, Predictions
 from spectralgp.show.report.words import capitalised, count, listing, percent, worst_nodes
 
-WIDEST = 1_000.0  # ratio of the end of a band to the learnt value, at most
 RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
 VALIDATION = {
     "by models of the first three fifths": "Forecasts are scored on the last two fifths of the rows, by models of the "
@@ -28,28 +27,6 @@ VALIDATION = {
 
 
 @dataclass(frozen=True, eq=False)
-class ComponentCurve:
-    """Time scale or power of a component of the series by frequency of the graph."""
-
-    name: str
-    frequencies: Array
-    values: Array
-    low: Array  # ends of a band of two standard deviations
-    high: Array
-
-
-def learnt_curves(
-    model: Any, which: Literal["rate", "power"], frequencies: Array | None = None
-) -> tuple[ComponentCurve, ...]:
-    """Time scale in steps, one over the rate, or power of each component of a fitted forecaster."""
-    points, found, deviations = model.response(frequencies, return_std=True, which=which)
-    values = 1 / found if which == "rate" else found
-    reach = np.exp(np.minimum(2 * deviations / found, np.log(WIDEST)))  # two deviations of the logarithm
-    curves = zip(model.component_names_, values, values / reach, values * reach, strict=True)
-    return tuple(ComponentCurve(name, points, value, low, high) for name, value, low, high in curves)
-
-
-@dataclass(frozen=True, eq=False)
 class SeriesReport:
     """Numbers of a report of a series; nodes are in the graph's order."""
 
@@ -58,8 +35,8 @@ class SeriesReport:
     predictions: Predictions  # observed rows, without predictions, and rows of the forecast
     model: SeriesModel
     backtest: Backtest | None
-    times: tuple[ComponentCurve, ...]  # in steps; empty for independent nodes
-    powers: tuple[ComponentCurve, ...]
+    times: tuple[Curve, ...]  # in steps; empty for independent nodes
+    powers: tuple[Curve, ...]
 
 
 def forecast_predictions(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
+from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Calibration, Share
-from spectralgp.show.report.numbers import FilterBands, SignalReport, Source, VarianceShares, Which
-
-if TYPE_CHECKING:
-    from spectralgp.learning.baselines import PredictionErrors
+from spectralgp.show.curves import FILTER_NAMES, Which
+from spectralgp.show.report.numbers import FilterBands, SignalReport, Source, VarianceShares
 
 # thresholds beyond which there is a sentence
 FEW_SIGNALS = 10
@@ -24,46 +22,29 @@ COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the intervals in a table
 WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
 SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain in addition to the inputs
 
-NAMES: dict[Which, str] = {"signal": "signal filter g", "residual": "residual filter h", "carry": "carry-over filter b"}
 ROLES: dict[Which, str] = {
     "signal": "the part explained by inputs",
     "residual": "the residual shared by neighbours",
     "carry": "the part that carries over from inputs",
 }
 ROLE_WITHOUT_INPUTS = "the part shared by neighbours"
-# of predictions: a description, a short one, and the words after "predictions", "predicted" and a score
+# of predictions: the words after "predictions", "predicted" and a score
 SOURCES: dict[Source, dict[str, str]] = {
     "left out": {
-        "at length": "Each training signal is predicted from all others (leave-one-out, in closed form), with the "
-        "hyperparameters learnt from all of them. Errors and coverage are thus not those of the fit, but a little too "
-        "good.",
-        "in short": "Each training signal is predicted from all others, as on the map.",
         "predictions": "of each training signal from all others",
         "predicted": "from the other signals",
         "scored": "on signals left out",
     },
     "held out": {
-        "at length": "These signals were held out: the model had not seen them.",
-        "in short": "The signals were held out, as on the map.",
         "predictions": "of signals that the model had not seen",
         "predicted": "in held-out signals",
         "scored": "on held-out signals",
     },
     "fitted": {
-        "at length": "Leave-one-out has no closed form for missing values on a graph of this size. The training "
-        "signals are predicted by the model that was fitted to them: errors are too small and coverage is no evidence. "
-        "For an honest check pass held-out signals, model.report(path, X, Y).",
-        "in short": "The training signals are predicted by the model that was fitted to them, as on the map.",
         "predictions": "of signals that the model was fitted to",
         "predicted": "in the fit itself",
         "scored": "on signals of the fit",
     },
-}
-# of a node over the signals, by whether missing values are imputed
-NODE_TEXT = {
-    True: "Observed values, and predictions made without them, with intervals. Squares are imputed values, given all "
-    "observed ones, those of the same signal included.",
-    False: "Observed values, and predictions made without them, with intervals.",
 }
 
 # by measure: words for a better value, and its name
@@ -176,12 +157,14 @@ def neighbour_words(numbers: SignalReport) -> list[str]:
             f"Noise apart, the model gives neighbours a correlation of {joined:.2f}, and any two nodes one of "
             f"{pairs:.2f} (medians)."
         )
-    for one in (one for one in numbers.bands.filters if one.shape.kind != "none"):
-        meaning = one.shape.meaning(one.which == "carry")
-        if one.which == "carry":
+    for which, shape in numbers.bands.shapes.items():
+        meaning = shape.meaning(which == "carry")
+        if shape.kind == "none":
+            continue
+        if which == "carry":
             said.append(f"Of the inputs at each node {meaning}.")
         else:
-            about = f"In the part that inputs {'do not ' if one.which == 'residual' else ''}explain"
+            about = f"In the part that inputs {'do not ' if which == 'residual' else ''}explain"
             about = about if numbers.has_inputs else "In signals"
             said.append(f"{about}, {meaning.partition(': ')[2]}.")
     return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
@@ -192,14 +175,14 @@ def filter_words(bands: FilterBands, has_inputs: bool) -> list[str]:
     if not bands.filters:
         return ["There is no filter to show: the graph kernel is not a function on the graph's spectrum."]
     said = []
-    for one in bands.filters:
-        carries, shape = one.which == "carry", one.shape
-        role = ROLES[one.which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
+    for which, shape in bands.shapes.items():
+        name, carries = FILTER_NAMES[which], which == "carry"
+        role = ROLES[which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
         if shape.kind == "none" or not carries:
             values = "" if shape.kind == "none" else f" ({shape.values})"
-            said.append(f"The {NAMES[one.which]}, of {role}, is {shape.meaning()}{values}.")
+            said.append(f"The {name}, of {role}, is {shape.meaning()}{values}.")
         else:
-            said.append(f"By the {NAMES[one.which]} {shape.meaning(carries)} ({shape.values}).")
+            said.append(f"By the {name} {shape.meaning(carries)} ({shape.values}).")
     return said
 
 
@@ -277,9 +260,9 @@ def cautions(numbers: SignalReport) -> list[str]:
 def filter_warnings(bands: FilterBands) -> list[str]:
     """Warnings of uncertain filters."""
     return [
-        f"The {NAMES[one.which]} is uncertain: its standard deviation exceeds half its largest value at some frequency."
-        for one in bands.filters
-        if one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > 0
+        f"The {one.name} is uncertain: its standard deviation exceeds half its largest value at some frequency."
+        for one in bands.filters.values()
+        if np.max(one.high - one.values) > WIDE_BAND * np.max(np.abs(one.values)) > 0
     ]
 
 

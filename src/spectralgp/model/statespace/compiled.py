@@ -1,7 +1,7 @@
 """Compiled loops of the filters, with the results of `plain`. Importing this module imports Numba.
 
-They take the `FilterChain` and the `FilterGains` of `plain`. Arrays end in modes, over which the innermost loops run.
-Equations are those of docs/method.md.
+They take the `TransitionMatrices` and the `FilterGains` of `plain`. Arrays end in modes, over which the innermost loops
+run. Equations are those of docs/method.md.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def _observe(predicted: Any, before: Any, own: Any, heads: Any, gain: Any, varia
     return change
 
 
-def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _gains(matrices: Any, which: Any, common: int, first: Any, tolerance: float, keep: bool) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     n_steps, n_states, n_modes = which.size, first.shape[0], first.shape[2]
     gains, variances = np.empty((1, n_states, n_modes)), np.empty((1, n_modes))
     filtered, index = np.empty((1, n_states, n_states, n_modes)), np.empty(n_steps, np.int64)
@@ -166,7 +166,7 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
     n_found, is_steady, before = 0, False, np.inf
     for step in range(n_steps):
         gap = which[step]
-        if is_steady and gap == chain.common:
+        if is_steady and gap == common:
             index[step] = n_found - 1
             continue
         if n_found == gains.shape[0]:  # room for twice the rows
@@ -180,22 +180,22 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
                     _copy_all(old_filtered[place], filtered[place])
         if step > 0:
             _multiply_matrix(transitions[gap], rows, columns, covariance, product)
-            _copy_all(chain.noises[gap], predicted)
+            _copy_all(matrices.noises[gap], predicted)
             _add_product(product, transitions[gap], columns, rows, predicted)  # A P A^T + Q
-        change = _observe(predicted, covariance, chain.own, heads, gains[n_found], variances[n_found], product)
+        change = _observe(predicted, covariance, matrices.own, heads, gains[n_found], variances[n_found], product)
         _copy_all(product, covariance)
         _copy_all(covariance, filtered[n_found if keep else 0])
         index[step] = n_found
         n_found += 1
-        if step > 0 and gap == chain.common:
+        if step > 0 and gap == common:
             is_steady, before = _has_settled(change, before, tolerance), change
         else:
             is_steady, before = False, np.inf
     return gains[:n_found], variances[:n_found], filtered[: n_found if keep else 1], index
 
 
-def _forward(chain: Any, table: Any, first: Any, given: Any, are_values: bool, keep: bool) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _forward(matrices: Any, which: Any, table: Any, first: Any, given: Any, are_values: bool, keep: bool) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     n_steps, n_states, n_modes = given.shape[0], first.shape[0], first.shape[1]
     found, states = np.empty(given.shape), np.empty((n_steps if keep else 1, n_states, n_modes))
     predicted, filtered = first.copy(), np.zeros(first.shape)
@@ -227,8 +227,8 @@ def _adjoint(gain: Any, variance: Any, heads: Any, innovation: Any, after: Any, 
     _add_to_heads(heads, solved, adjoint)
 
 
-def _backward(chain: Any, table: Any, innovations: Any) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _backward(matrices: Any, which: Any, table: Any, innovations: Any) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     gains, variances, index = table.gains, table.variances, table.row_of
     solved, adjoint, after = np.empty(innovations.shape), np.zeros(gains.shape[1:]), np.zeros(gains.shape[1:])
     for step in range(innovations.shape[0] - 1, -1, -1):
@@ -238,13 +238,13 @@ def _backward(chain: Any, table: Any, innovations: Any) -> Any:
     return solved
 
 
-def _scores(chain: Any, table: Any, innovations: Any, states: Any) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _scores(matrices: Any, which: Any, table: Any, innovations: Any, states: Any) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     gains, variances, filtered, index = table
     n_states, n_modes = gains.shape[1], gains.shape[2]
     energies, solved = np.zeros(n_modes), np.empty(n_modes)
-    squares, crossed = np.zeros(chain.noises.shape), np.zeros(transitions.shape)
-    matrix, vector = chain.noises.shape[1:], gains.shape[1:]
+    squares, crossed = np.zeros(matrices.noises.shape), np.zeros(transitions.shape)
+    matrix, vector = matrices.noises.shape[1:], gains.shape[1:]
     first, steady, product = np.zeros(matrix), np.zeros(matrix), np.zeros(matrix)
     adjoint, after, smoothed = np.zeros(vector), np.zeros(vector), np.zeros(vector)
     common, steady_row = -1, -1
@@ -318,13 +318,13 @@ def _change(before: Any, after: Any, variance: Any) -> float:
     return change
 
 
-def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wanted: Any) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _informations(matrices: Any, which: Any, table: Any, tolerance: float, with_sums: bool, wanted: Any) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     gains, variances, filtered, index = table
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
     diagonals, diagonal = np.zeros((1 if with_sums else n_steps, n_modes)), np.empty(n_modes)
-    sums, crossed = np.zeros(chain.noises.shape), np.zeros(transitions.shape)
-    matrix = chain.noises.shape[1:]
+    sums, crossed = np.zeros(matrices.noises.shape), np.zeros(transitions.shape)
+    matrix = matrices.noises.shape[1:]
     here, after, before, product = np.zeros(matrix), np.zeros(matrix), np.zeros(matrix), np.zeros(matrix)
     kept, last = np.empty((wanted.size, n_states, n_states, n_modes)), wanted.size - 1
     seen, is_still, last_change = np.zeros((n_states, n_modes)), False, np.inf
@@ -363,14 +363,14 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
     return diagonals, sums, here, crossed, kept
 
 
-def _products(chain: Any, shared: Any, values: Any) -> Any:
-    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+def _products(matrices: Any, which: Any, shared: Any, values: Any) -> Any:
+    transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     n_steps, n_modes = values.shape
     out, state, moved = np.empty(values.shape), np.zeros(shared.shape), np.zeros(shared.shape)
     for step in range(n_steps):
         _multiply(transitions[which[step]], rows, columns, state, moved)
         for mode in range(n_modes):
-            out[step, mode] = chain.own[mode] * values[step, mode]
+            out[step, mode] = matrices.own[mode] * values[step, mode]
         for place in range(shared.shape[0]):
             for mode in range(n_modes):
                 state[place, mode] = moved[place, mode] + shared[place, mode] * values[step, mode]
