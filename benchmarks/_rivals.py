@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, Stacking
-from spectralgp.learning.baselines import FLOOR, N_FOLDS, BaselinePrediction, RidgeRegression, with_residuals
+from spectralgp.learning.baselines import FLOOR, N_FOLDS, BaselinePrediction, ridge_regression, with_residuals
 
 Array = np.ndarray
 NEIGHBOURS = (1, 2, 3, 5, 8, 12)  # 15 training signals leave 12 in a fold
@@ -74,11 +74,11 @@ def sklearn_gp(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) 
 
 
 def ridge(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
-    return RidgeRegression(is_correlated=False).forecast(inputs, signals, test_inputs)
+    return ridge_regression(inputs, signals, test_inputs, is_correlated=False)
 
 
 def ridge_ledoit_wolf(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
-    return RidgeRegression().forecast(inputs, signals, test_inputs)
+    return ridge_regression(inputs, signals, test_inputs)
 
 
 def neighbours(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:

@@ -23,7 +23,8 @@ from _splits import on_one_thread, tried
 
 from spectralgp import Graph
 from spectralgp.datasets import load_air_quality
-from spectralgp.learning.baselines import BaselinePrediction, NoChange, NodeMeans
+from spectralgp.learning import baselines
+from spectralgp.learning.baselines import BaselinePrediction
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 Array = np.ndarray
@@ -55,11 +56,11 @@ def in_time(name: str) -> tuple[RealSet, int]:
 
 def no_change(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
     factor = 10 ** np.round(np.log10(np.std(signals) / np.std(inputs)))  # incomes are shares, and forecast in percent
-    return NoChange(np.arange(graph.n_nodes), factor).forecast(inputs, signals, test_inputs)
+    return baselines.no_change(inputs, signals, test_inputs, columns=np.arange(graph.n_nodes), factor=factor)
 
 
 def node_means(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> BaselinePrediction:
-    return NodeMeans().forecast(inputs, signals, test_inputs)
+    return baselines.node_means(inputs, signals, test_inputs)
 
 
 FORECASTS: dict[str, Callable[[Graph, Array, Array, Array], BaselinePrediction | ModelForecast]] = {

@@ -291,7 +291,8 @@ class FilterProblem:
         self.objective, self.to_theta, self.x = objective, to_theta, x
         kernel, _, self.noise_variance = objective.split(x)
         spectrum, (asked,) = objective.spectrum, objective.positivity(x)
-        self.evidence: Any = objective.modal(x)  # given the lagged terms of the inputs, which are frozen too
+        evidence: Any = objective.evidence(x, by_modes=True)
+        self.evidence = evidence  # given the lagged terms of the inputs, which are frozen too
         self.n_observations = self.evidence.data.n_observations
         self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
         self.points = spectrum.eigenvalues

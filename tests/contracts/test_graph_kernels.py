@@ -32,7 +32,6 @@ from spectralgp.model.kernels import (
     WithResidual,
     mean_power,
     power_jacobians,
-    residual_of,
     signal_of,
     with_residual,
     without_floor,
@@ -240,7 +239,7 @@ def test_what_a_residual_has_at_every_frequency_is_its_floor():
     assert split.with_theta(split.theta) == both
     known = WithResidual.of(Identity(scaled=True), dataclasses.replace(curved, fixed=True))
     assert without_floor(known, eigenvalues) is known
-    assert (signal_of(both), residual_of(both)) == both.kernels
+    assert (signal_of(both), both.residual) == both.kernels
     np.testing.assert_array_equal(both.response(eigenvalues), signal_of(both).response(eigenvalues))
     signal, residual = power_jacobians(both, eigenvalues)
     np.testing.assert_array_equal(signal, signal_of(both).power_jacobian(eigenvalues))
@@ -253,7 +252,7 @@ def test_what_a_residual_has_at_every_frequency_is_its_floor():
     assert (both.search().has_free_amplitude, held.search().has_free_amplitude) == (True, False)
     plain = curved.residual_power(eigenvalues)
     assert plain.tolist() == [0.0, 0.0]
-    assert residual_of(curved) is None
+    assert curved.residual is None
     assert signal_of(curved) is curved
 
 

@@ -80,7 +80,7 @@ def test_every_kernel_on_the_spectrum_works(name):
     (expected, expected_gradient), (actual, gradient) = true.evaluate(x), ours.evaluate(x)
     assert oracle.relative_error(actual, expected) < QUADRATURE
     assert oracle.relative_error(gradient, expected_gradient) < QUADRATURE
-    assert ours.errors(x).truncation < QUADRATURE * abs(expected)
+    assert ours.evidence(x).errors.truncation < QUADRATURE * abs(expected)
 
 
 # Stated errors
@@ -91,10 +91,10 @@ def test_every_kernel_on_the_spectrum_works(name):
 def test_the_truncation_error_is_a_bound(case, n_moments):
     true, ours, x = objectives(case, Chebyshev(n_moments=n_moments, n_probes="exact"))
     error = abs(ours.evidence(x).log_likelihood - true.evidence(x).log_likelihood)
-    stated = ours.errors(x)
+    stated = ours.evidence(x).errors
     assert error <= stated.truncation + EXACT * abs(true.evidence(x).log_likelihood)
     assert stated.probes == stated.rounding == 0.0
-    assert true.errors(x) == LikelihoodErrors()
+    assert true.evidence(x).errors == LikelihoodErrors()
 
 
 @every_case
@@ -105,7 +105,7 @@ def test_the_truncation_error_bounds_the_log_determinant_too(case, n_moments):
     object.__setattr__(silent, "signals", np.zeros_like(case.signals))
     true, ours, x = objectives(silent, Chebyshev(n_moments=n_moments, n_probes="exact"))
     error = abs(ours.evidence(x).log_likelihood - true.evidence(x).log_likelihood)
-    assert error <= ours.errors(x).truncation + EXACT * abs(true.evidence(x).log_likelihood)
+    assert error <= ours.evidence(x).errors.truncation + EXACT * abs(true.evidence(x).log_likelihood)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_probe_error_covers_the_deviation(case):
     for seed in range(120):
         true, ours, x = objectives(case, Chebyshev(n_moments=257, n_probes=16, random_state=seed))
         truth = true.evidence(x).log_likelihood if truth is None else truth
-        deviations.append((ours.evidence(x).log_likelihood - truth) / ours.errors(x).probes)
+        deviations.append((ours.evidence(x).log_likelihood - truth) / ours.evidence(x).errors.probes)
     assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
     assert abs(np.mean(deviations)) < STANDARD_ERRORS * np.sqrt(13 / 11 * 14 / 12 / 120)
     assert np.max(np.abs(deviations)) < STANDARD_ERRORS
@@ -150,14 +150,14 @@ def test_the_truncation_error_sees_a_filter_that_is_steep_between_its_points(wei
     x = kernel.theta
     error = abs(ours.evidence(x).log_likelihood - true.evidence(x).log_likelihood)
     assert error > 1  # the quadrature is of no use here
-    assert ours.errors(x).truncation >= error
+    assert ours.evidence(x).errors.truncation >= error
 
 
 def test_too_few_moments_are_noticed_and_added():
     case = LARGE_CASES["notch, 1%"]
     settings = Chebyshev(n_moments=9, n_probes="exact", tolerance=1e-8)
     _, ours, x = objectives(case, settings)
-    assert not ours.errors(x).is_tolerable
+    assert not ours.evidence(x).errors.is_tolerable
     assert ours.spectrum.refined().n_moments == 17
     fit = learn(task_of(case, settings, prior=None), Polynomial(2))
     assert fit.converged

@@ -13,7 +13,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.learning import Task
-from spectralgp.learning.expectations import LatentExpectation
+from spectralgp.learning.missing import LatentExpectation
 from spectralgp.model.fields import ObservationModel, find_sites
 from spectralgp.model.fields.covariances import white_noise
 from spectralgp.model.fields.curvatures import ProbedLatentCovariance

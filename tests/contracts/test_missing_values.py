@@ -22,8 +22,7 @@ from spectralgp import (
     condition_shrunk,
     graph_gp,
 )
-from spectralgp.learning.expectations import MissingValueExpectation
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import MissingValueExpectation, objective_of
 from spectralgp.model.fields import (
     PartialObservations,
     leave_one_out,
@@ -33,7 +32,7 @@ from spectralgp.model.fields import (
 )
 from spectralgp.model.fields.observations import DRAWS, inverse_root
 from spectralgp.model.fields.posterior import posterior_of
-from spectralgp.model.kernels import WithResidual, residual_of, signal_of
+from spectralgp.model.kernels import WithResidual, signal_of
 from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
 
@@ -82,9 +81,9 @@ def dense_node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
     """``B B^T`` and ``H H^T``, dense."""
     laplacian = oracle.laplacian(WEIGHTS, scaled=True)
     shared = oracle.polynomial(laplacian, signal_of(kernel).coefficients)
-    own = np.zeros((N_NODES, N_NODES)) if residual_of(kernel) is None else laplacian
-    if residual_of(kernel) is not None:
-        own = oracle.polynomial(laplacian, residual_of(kernel).coefficients)
+    own = np.zeros((N_NODES, N_NODES)) if kernel.residual is None else laplacian
+    if kernel.residual is not None:
+        own = oracle.polynomial(laplacian, kernel.residual.coefficients)
     return shared, own
 
 

@@ -21,7 +21,6 @@ from spectralgp.model.kernels import (
     StandardisedKernel,
     WithResidual,
     as_input_kernel,
-    residual_of,
     signal_of,
 )
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
@@ -75,7 +74,7 @@ def dense_model(task, model, inputs):
     units, kernel = task.signals.units, model.graph_kernel
     covariance = model.input_kernel.covariance(inputs)
     inner = np.kron(covariance, dense_filter(signal_of(kernel)))
-    inner += np.kron(np.eye(len(inputs)), dense_filter(residual_of(kernel)) + model.noise_variance * np.eye(N_NODES))
+    inner += np.kron(np.eye(len(inputs)), dense_filter(kernel.residual) + model.noise_variance * np.eye(N_NODES))
     scales = np.tile(np.broadcast_to(units.divisor, N_NODES), len(inputs))
     mean = np.zeros((len(inputs), N_NODES))
     if task.carried is not None:
@@ -203,7 +202,7 @@ def test_a_prior_with_a_residual_is_sampled_with_it():
     kernel = PAIRS["polynomials"]
     prior = graph_gp(GRAPH, kernel, RBF(1.0), 0.1)
     expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(signal_of(kernel)))
-    expected = expected + np.kron(np.eye(2), dense_filter(residual_of(kernel)))
+    expected = expected + np.kron(np.eye(2), dense_filter(kernel.residual))
     _, found = oracle.law_of(lambda state: prior.sample(INPUTS[:2, :1], 1, state))
     assert oracle.relative_error(found, expected) < FORMULA
 

@@ -11,8 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
-from spectralgp.learning import Candidate, Stacking, Task
-from spectralgp.learning.families import learn_all
+from spectralgp.learning import Candidate, Stacking, Task, learn_all
 from spectralgp.learning.folds import Folds
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import (

@@ -71,7 +71,7 @@ def test_the_likelihood_is_within_its_stated_truncation_error(graph, laplacian, 
     true, ours = (Objective(task, kernel, task.spectrum_of(kernel)) for task in tasks)
     x = true.join(kernel.theta, np.empty(0), noise)
     expected, actual = (one.evidence(x).log_likelihood for one in (true, ours))
-    assert abs(actual - expected) <= ours.errors(x).truncation + QUADRATURE * max(abs(expected), signals.size)
+    assert abs(actual - expected) <= ours.evidence(x).errors.truncation + QUADRATURE * max(abs(expected), signals.size)
 
 
 @given(graphs(), thetas, seeds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
@@ -11,7 +13,7 @@ from sklearn.linear_model import RidgeCV
 from oracle import relative_error
 from spectralgp import Graph
 from spectralgp.learning import baselines
-from spectralgp.learning.baselines import BaselinePrediction, NoChange, NodeMeans, PredictionErrors, RidgeRegression
+from spectralgp.learning.baselines import BaselinePrediction, PredictionErrors, no_change, node_means, ridge_regression
 from spectralgp.scores import coverage, crps, root_mean_square_error
 from tolerances import EXACT, FORMULA
 
@@ -44,8 +46,8 @@ def in_time(n_signals=30, n_nodes=4, seed=0):
 def test_node_means_leave_a_signal_out_of_its_own():
     signals = np.array([[1.0, NAN], [3.0, 4.0], [8.0, 6.0]])
     new = np.empty((2, 0))
-    assert NodeMeans().forecast(np.empty((3, 0)), signals, new).mean.tolist() == [[4.0, 5.0], [4.0, 5.0]]
-    left = NodeMeans().left_out(np.empty((3, 0)), signals).mean
+    assert node_means(np.empty((3, 0)), signals, new).mean.tolist() == [[4.0, 5.0], [4.0, 5.0]]
+    left = node_means(np.empty((3, 0)), signals).mean
     assert left.tolist() == [[5.5, 5.0], [4.5, 6.0], [2.0, 4.0]]
 
 
@@ -88,13 +90,13 @@ def test_ridge_regression_learns_each_node_from_the_signals_it_was_observed_in(d
     inputs, signals = data
     holed, new = signals.copy(), np.random.default_rng(1).standard_normal((5, 3))
     holed[:6, 1], holed[3:, 2] = NAN, NAN  # of the third node there are three values: it has its mean
-    found = RidgeRegression().forecast(inputs, holed, new)
+    found = ridge_regression(inputs, holed, new)
     known = inputs[6:]
     expected = RidgeCV(baselines.PENALTIES).fit(standardised(known, known), signals[6:, 1])
     expected = expected.predict(standardised(new, known))
     assert relative_error(found.mean[:, 1], expected) < FORMULA
     assert relative_error(found.mean[:, 2], np.full(5, holed[:3, 2].mean())) < EXACT
-    whole = RidgeRegression().forecast(inputs, signals, new)
+    whole = ridge_regression(inputs, signals, new)
     assert not found.covariances  # of residuals with holes
     assert whole.covariances
 
@@ -104,7 +106,7 @@ def test_ridge_regression_leaves_each_signal_out(data):
     inputs, signals = data
     scaled = standardised(inputs, inputs)
     penalty = RidgeCV(baselines.PENALTIES).fit(scaled, signals).alpha_
-    found = RidgeRegression().left_out(inputs, signals)
+    found = ridge_regression(inputs, signals)
     for row in (0, 11):
         others = np.arange(24) != row
         expected = ridge(scaled[others], signals[others], scaled[[row]], penalty)[0]
@@ -148,7 +150,7 @@ def test_node_means_left_out_are_those_of_a_refit_without_the_signal(n_signals, 
     signals = 5 + np.random.default_rng(n_signals).standard_normal((n_signals, 4))
     if has_missing:
         signals[0, 1] = signals[-1, 2] = NAN
-    found = NodeMeans().left_out(np.empty((n_signals, 0)), signals)
+    found = node_means(np.empty((n_signals, 0)), signals)
     for row in range(n_signals):
         mean, deviation = refitted(signals, row)
         assert relative_error(found.mean[row], np.array(mean)) < FORMULA
@@ -167,8 +169,8 @@ def test_no_baseline_knows_the_signal_that_it_leaves_out(n_signals, has_missing,
         signals[0, 1] = signals[-1, 2] = NAN
     changed = signals.copy()
     changed[1] = 1e3 * rng.standard_normal(3)
-    model = {"node means": NodeMeans(), "ridge regression": RidgeRegression()}[kind]
-    before, after = model.left_out(inputs, signals), model.left_out(inputs, changed)
+    model = {"node means": node_means, "ridge regression": ridge_regression}[kind]
+    before, after = model(inputs, signals), model(inputs, changed)
     assert relative_error(after.mean[1], before.mean[1]) < FORMULA
     np.testing.assert_array_equal(after.std[1], before.std[1])
 
@@ -177,8 +179,8 @@ def test_a_covariance_of_few_signals_can_be_inverted():
     """Residuals of two signals about their mean are opposites, whose covariance has rank one."""
     signals = np.random.default_rng(0).standard_normal((3, 5))
     for found in (
-        NodeMeans().forecast(np.empty((2, 0)), signals[:2], np.empty((3, 0))),
-        NodeMeans().left_out(np.empty((3, 0)), signals),
+        node_means(np.empty((2, 0)), signals[:2], np.empty((3, 0))),
+        node_means(np.empty((3, 0)), signals),
     ):
         expected = norm.logpdf(signals, found.mean, found.std).sum(axis=1)
         assert relative_error(found.log_density(signals), expected) < FORMULA
@@ -186,10 +188,10 @@ def test_a_covariance_of_few_signals_can_be_inverted():
 
 def test_no_change_is_what_columns_hold_in_the_units_of_the_signals():
     before, signals = in_time()
-    model = NoChange(np.array([1, 3, 0, 2]), 2.5)
+    model = partial(no_change, columns=np.array([1, 3, 0, 2]), factor=2.5)
     expected = 2.5 * before[:, [1, 3, 0, 2]]
-    np.testing.assert_array_equal(model.left_out(before, signals).mean, expected)
-    found = model.forecast(before, signals, before[:3])
+    np.testing.assert_array_equal(model(before, signals).mean, expected)
+    found = model(before, signals, before[:3])
     np.testing.assert_array_equal(found.mean, expected[:3])
     again = baselines.with_residuals(expected[:3], signals - expected)
     np.testing.assert_array_equal(found.std, again.std)
@@ -197,7 +199,7 @@ def test_no_change_is_what_columns_hold_in_the_units_of_the_signals():
 
 def test_joint_densities_are_those_of_what_was_observed(data):
     inputs, signals = data
-    found = RidgeRegression().forecast(inputs[:18], signals[:18], inputs[18:])
+    found = ridge_regression(inputs[:18], signals[:18], inputs[18:])
     ((_, covariance),) = found.covariances
     holed = signals[18:].copy()
     holed[0, 2], holed[3] = NAN, NAN
@@ -217,11 +219,11 @@ def test_baselines_are_offered_where_they_make_sense(data):
     everywhere = np.arange(4)
 
     def offered(*given):
-        return [one.name for one in baselines.baselines_of(*given)]
+        return list(baselines.baselines_of(*given))
 
     assert offered(before, signals, everywhere) == ["node means", "no change", "ridge regression"]
-    (_, found, _) = baselines.baselines_of(before / 100, signals, everywhere)
-    assert found.factor == pytest.approx(100)
+    found = baselines.baselines_of(before / 100, signals, everywhere)["no change"]
+    assert found.keywords["factor"] == pytest.approx(100)
     shuffled = np.random.default_rng(0).permutation(30)
     assert offered(before[shuffled], signals[shuffled], everywhere) == ["node means", "ridge regression"]
     assert offered(*data, None) == ["node means", "ridge regression"]
@@ -240,8 +242,8 @@ def test_every_baseline_has_means_and_deviations_however_little_there_is(n_signa
         before, signals = np.ones_like(before), np.ones_like(signals)
     if kind == "holes":
         signals[0, -1] = NAN
-    for one in [NodeMeans(), NoChange(np.arange(n_nodes)), RidgeRegression()]:
-        for found in (one.forecast(before, signals, before[:2]), one.left_out(before, signals)):
+    for one in [node_means, partial(no_change, columns=np.arange(n_nodes)), ridge_regression]:
+        for found in (one(before, signals, before[:2]), one(before, signals)):
             assert np.isfinite(found.mean).all()
             assert (found.std > 0).all()
 
@@ -282,17 +284,17 @@ def test_five_signals_of_a_node_are_regressed(data):
     inputs, signals = data
     holed = signals.copy()
     holed[5:, 1], holed[4:, 2] = NAN, NAN
-    found = RidgeRegression().forecast(inputs, holed, inputs[:3]).mean
+    found = ridge_regression(inputs, holed, inputs[:3]).mean
     known = inputs[:5]
     expected = RidgeCV(baselines.PENALTIES).fit(standardised(known, known), signals[:5, 1])
     expected = expected.predict(standardised(inputs[:3], known))
     assert relative_error(found[:, 1], expected) < FORMULA
     assert relative_error(found[:, 2], np.full(3, signals[:4, 2].mean())) < EXACT
-    left = RidgeRegression().left_out(inputs, holed).mean
+    left = ridge_regression(inputs, holed).mean
     assert left[0, 2] == pytest.approx(signals[1:4, 2].mean())
     assert left[0, 1] != pytest.approx(signals[1:5, 1].mean())
     for n_signals, is_offered in ((4, False), (5, True)):
-        names = [one.name for one in baselines.baselines_of(inputs[:n_signals], signals[:n_signals], None)]
+        names = baselines.baselines_of(inputs[:n_signals], signals[:n_signals], None)
         assert ("ridge regression" in names) == is_offered
 
 

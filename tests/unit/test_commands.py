@@ -42,7 +42,7 @@ from spectralgp.cli.app import print_answer
 from spectralgp.cli.learning import graph_kernels, kernel_named
 from spectralgp.cli.option import LearningOptions, TableOptions
 from spectralgp.cli.pictures import map_aspect
-from spectralgp.learning.baselines import NodeMeans, PredictionErrors, RidgeRegression, hidden_at_once
+from spectralgp.learning.baselines import PredictionErrors, hidden_at_once, node_means, ridge_regression
 from spectralgp.model.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 from spectralgp.show import plots
@@ -429,7 +429,7 @@ def test_comparing_is_fitting_and_scoring(folder):
     errors = {"node means": signals[:23].mean().to_numpy(), "no change": inputs[23:]}
     for row, mean in zip(answer["baselines"], errors.values(), strict=False):
         assert row["rmse"] == pytest.approx(np.sqrt(np.mean((signals[23:].to_numpy() - mean) ** 2)))
-    found = RidgeRegression().forecast(*(one.to_numpy() for one in (inputs[:23], signals[:23], inputs[23:])))
+    found = ridge_regression(*(one.to_numpy() for one in (inputs[:23], signals[:23], inputs[23:])))
     row, truth = answer["baselines"][2], signals[23:].to_numpy()
     assert row["held_out"] == pytest.approx(found.log_density(truth).mean())
     assert row["coverages"] == pytest.approx(
@@ -476,7 +476,7 @@ def test_signals_must_be_left_to_learn_from(folder):
     assert (answer["n_signals"], answer["n_held_out"]) == (2, 1)
     (means,) = answer["baselines"]
     assert means["rmse"] == pytest.approx(np.sqrt(np.mean((few[2:].to_numpy() - few[:2].mean().to_numpy()) ** 2)))
-    found = NodeMeans().forecast(np.empty((2, 0)), few[:2].to_numpy(), np.empty((1, 0)))
+    found = node_means(np.empty((2, 0)), few[:2].to_numpy(), np.empty((1, 0)))
     assert means["held_out"] == pytest.approx(found.log_density(few[2:].to_numpy())[0])
 
 

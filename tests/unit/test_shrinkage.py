@@ -32,7 +32,7 @@ from spectralgp.model.fields import field as field_module
 from spectralgp.model.fields import posterior as posterior_module
 from spectralgp.model.fields.covariances import log_determinant
 from spectralgp.model.fields.observations import PartialObservations
-from spectralgp.model.kernels import Polynomial, WithResidual, residual_of
+from spectralgp.model.kernels import Polynomial, WithResidual
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, MASKED
@@ -312,7 +312,7 @@ def test_the_noise_is_as_much_as_is_white_in_it(kernel):
 
 def _without_signal(kernel):
     silent = Polynomial.from_coefficients([0.0]).bind(GRAPH_SPECTRUM)
-    return silent if residual_of(kernel) is None else WithResidual.of(silent, residual_of(kernel))
+    return silent if kernel.residual is None else WithResidual.of(silent, kernel.residual)
 
 
 GRAPH_SPECTRUM = prior_of(SIGNAL).spectrum
@@ -495,7 +495,7 @@ def test_nothing_learnt_is_the_graphs_model(kernel):
     observed = np.where(SOME, FURTHER, np.nan)
     pairs = [(one.at(NEW), one.at(NEW).given(observed), one.imputed(np.array([1, 5]))) for one in (shrunk, plain)]
     # without a residual the noise is all of H, of which 99% are taken off
-    noises = (False, True) if residual_of(kernel) is not None else (True,)
+    noises = (False, True) if kernel.residual is not None else (True,)
     for found, expected in zip(*pairs, strict=True):
         assert relative_error(found.values, expected.values) < FORMULA
         assert relative_error(found.values_variance(), expected.values_variance(), scale=1.0) < FORMULA

@@ -62,6 +62,12 @@ def _set_threads(n_threads: dict[Any, int]) -> None:
         pool.set_num_threads(number)
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Make an array read-only and return it."""
+    array.flags.writeable = False
+    return array
+
+
 def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
     """Some rows or columns of an array of any library."""
     xp = array_namespace(array)

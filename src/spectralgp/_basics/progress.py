@@ -8,7 +8,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 Progress = Callable[[str], None]
@@ -62,25 +63,15 @@ def _listening(progress: Progress | None, counts: bool = True) -> Iterator[None]
         _listener.reset(token)
 
 
-class ReportedFunction:
-    """Function whose reports reach the present listener from any thread; not from another process."""
+class ReportedCall(partial[Any]):
+    """One call whose reports reach the listener of ``ReportedCall(copy_context().run, function, ...)`` from any thread.
 
-    __slots__ = ("_context", "_function")  # no __dict__, which wrappers would copy and could not pickle
+    Not from another process, to which no context belongs: there it is the function with its arguments.
+    """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function, self._context = function, copy_context()
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the function."""
-        return self._context.copy().run(self._function, *arguments)
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle the function without the context, which belongs to its process."""
-        return _unwrapped, (self._function,)
-
-
-def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
+    def __reduce__(self) -> Any:
+        """Pickle the call without its context."""
+        return partial, self.args
 
 
 def _is_watched() -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from spectralgp._basics.arrays import frozen
 from spectralgp.graphs import Graph
-from spectralgp.graphs.weights import frozen
 
 
 class Dataset:

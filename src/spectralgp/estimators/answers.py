@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
-from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import expectation_of, objective_of
 from spectralgp.learning.objective import told_apart
 from spectralgp.model.fields import (
     GraphGP,
@@ -26,7 +24,7 @@ from spectralgp.model.fields import (
     PredictiveDistribution,
     observed_with,
 )
-from spectralgp.model.kernels import GraphKernel, residual_of
+from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.signals import Units, no_signals, read_in
 from spectralgp.model.spectra import Spectrum
 
@@ -71,29 +69,6 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
     return carried + (np.zeros(len(points)) if model.carry is None else model.carry.response(points))
 
 
-def fit_warnings(learnt: FittedModels) -> list[Warning]:
-    """Warnings of noise at its lower bound and of fits that did not converge."""
-    found: list[Warning] = []
-    # without a prior the bound is a choice of the user's, and met as often as not
-    has_prior = learnt.candidates[0].task.prior is not None
-    if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
-        found.append(
-            UserWarning(
-                "the noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
-                "Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
-            )
-        )
-    failed = [fit for fit in learnt.fits if not fit.converged]
-    if failed:
-        found.append(
-            ConvergenceWarning(
-                f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
-                "certificate says how far it is from a maximum."
-            )
-        )
-    return found
-
-
 def mixture_summary(learnt: FittedModels) -> str:
     """Return a summary of the learnt models: one paragraph each, the largest weight first."""
     from spectralgp.show.report.words import count
@@ -120,7 +95,7 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
     model, signals = fit.model, candidate.task.signals
     has = {
         "signal": True,
-        "residual": residual_of(model.graph_kernel) is not None,
+        "residual": model.graph_kernel.residual is not None,
         "carry": model.carry is not None or bool(candidate.carried),
     }
     # draws say nothing of a model without a weight
@@ -265,11 +240,11 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
     objective = objective_of(task, fit.model)
     volume = candidate.in_units(fit).log_likelihood - fit.log_likelihood  # of the units of the fit
     if task.is_complete:
-        value, gradient = objective.log_likelihood(theta)
-        return value + volume, gradient
+        evidence = objective.evidence(theta)
+        return evidence.log_likelihood + volume, evidence.gradient
     model = replace(objective.model(theta, carries=False), likelihood=fit.model.likelihood)
     value, _ = expectation_of(task).log_likelihood(model)
-    return value + volume, objective.completed(theta).log_likelihood(theta)[1]
+    return value + volume, objective.completed(theta).evidence(theta).gradient
 
 
 # ----------------------------------------------------------------------------------------------------- on other data

@@ -36,10 +36,8 @@ from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.operators import precision_of
 from spectralgp.graphs.weights import chosen_nodes, is_range
 from spectralgp.learning import Solver, Task
-from spectralgp.learning.candidates import Setting
-from spectralgp.learning.folds import Stacking
+from spectralgp.learning.candidates import Choices, Setting, Stacking
 from spectralgp.learning.objective import check_noise
-from spectralgp.learning.search import Choices
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.model.fields import Changes, Logarithms, ObservationModel, Transformation
 from spectralgp.model.fields.observations import MOST_DENSE

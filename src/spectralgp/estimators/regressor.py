@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +27,6 @@ from spectralgp.estimators import observing as observers
 from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.learning.many import has_many_signals
 from spectralgp.model.fields import (
     By,
     LeaveOneOut,
@@ -37,7 +37,7 @@ from spectralgp.model.fields import (
     observed_with,
     standard_deviation,
 )
-from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, residual_of, signal_of
+from spectralgp.model.kernels import GraphKernel, InputRecipe, SpectralKernel, as_input_kernel, signal_of
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
 from spectralgp.model.spectra import SpectrumSettings
@@ -282,7 +282,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         with training.resources():
             training = observers.with_observations(self, training, given)
             self._effects, choices = training.effects, reading.choices_of(self, training, solver)
-            with progress_bar("fit", None, self.verbose > 0 or has_many_signals(choices.setting.task)):
+            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
@@ -295,7 +295,22 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     @property
     def _warnings(self) -> list[Warning]:
-        return answers.fit_warnings(self.learnt_)
+        """Warnings of noise at its lower bound and of fits that did not converge."""
+        found, learnt = list[Warning](), self.learnt_
+        # without a prior the bound is a choice of the user's, and met as often as not
+        has_prior = learnt.candidates[0].task.prior is not None
+        if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
+            found.append(
+                UserWarning(
+                    "the noise is at its lower bound: the data do not identify any noise, and intervals may be too "
+                    "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
+                )
+            )
+        failed = [fit for fit in learnt.fits if not fit.converged]
+        if failed:
+            text = f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. "
+            found.append(ConvergenceWarning(f"{text}Its certificate says how far it is from a maximum."))
+        return found
 
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
         """Set the learnt models and their attributes, in the units of `Y` and the order of its columns."""
@@ -305,7 +320,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
         self.graph_kernel_ = tuple(signal_of(model.graph_kernel) for model in models)
-        self.residual_ = tuple(residual_of(model.graph_kernel) for model in models)
+        self.residual_ = tuple(model.graph_kernel.residual for model in models)
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Any = learnt.posterior

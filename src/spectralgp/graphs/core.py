@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
+from spectralgp._basics.arrays import frozen
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.html import as_html
 from spectralgp.graphs.operators import Operator, make_operator
@@ -24,7 +25,6 @@ from spectralgp.graphs.weights import (
     as_weights,
     chosen_nodes,
     finished,
-    frozen,
     read_only,
     weights_from_edges,
     with_small_indices,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, triu
 
+from spectralgp._basics.arrays import frozen
 from spectralgp._basics.checks import Array, Integers, as_integer, as_real_array, without_mask
 from spectralgp._basics.tables import frame_names, series_index
 
@@ -66,12 +67,6 @@ def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
     """Finite coordinates of shape (n_nodes, n_dimensions), as a read-only copy."""
     axes, remedy = ("n_nodes", "n_dimensions"), "Rows are nodes, in the order of the rows of weights."
     return frozen(as_real_array(coordinates, "coordinates", axes, sizes={"n_nodes": n_nodes}, remedy=remedy).copy())
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Make an array read-only and return it."""
-    array.flags.writeable = False
-    return array
 
 
 def is_range(labels: Sequence[Hashable]) -> bool:

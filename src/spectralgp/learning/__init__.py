@@ -1,14 +1,13 @@
 """Learning hyperparameters: objective, solvers and what they return."""
 
 from spectralgp._basics.progress import step_done
-from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.candidates import Candidate, Stacking, learn, learn_all
 from spectralgp.learning.draws import Draws, hyperparameter_draws
-from spectralgp.learning.families import as_solver, learn, learn_all
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.fitting import FittedModels
-from spectralgp.learning.folds import Folds, FoldScores, Stacking
+from spectralgp.learning.folds import Folds, FoldScores
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.learning.sqp import Sqp, grid_search
+from spectralgp.learning.sqp import Sqp, as_solver, grid_search
 
 __all__ = [  # public: for users, and for solvers of their own
     "Certificate",

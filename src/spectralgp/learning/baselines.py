@@ -7,11 +7,11 @@ scikit-learn's iterative imputer. Values keep their units and order of the nodes
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -42,6 +42,11 @@ MOST_IMPUTED = 60  # columns for the iterative imputer
 
 Values = Callable[[Graph, Array, Array], Array]  # of graph, inputs and incomplete signals: imputed signals
 Imputed = tuple[Array, Array]  # imputed signals, and the standard deviation of each entry
+Baseline = Callable[..., "BaselinePrediction"]
+"""Predictor of signals from features, without a graph: ``baseline(inputs, signals, new_inputs)``.
+
+Without new inputs, each signal is predicted from all others, with the settings of all; deviations are of other folds.
+"""
 
 
 # ------------------------------------------------------------------------------------------------------- predictions
@@ -68,111 +73,87 @@ class BaselinePrediction:
         return densities
 
 
-class Baseline(ABC):
-    """Predictor of signals from features, without a graph."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
-        """Predict new signals from training signals."""
-
-    @abstractmethod
-    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
-        """Predict each signal from all others, with the settings of all; deviations come from other folds."""
-
-
-class NodeMeans(Baseline):
+def node_means(inputs: Array, signals: Array, new_inputs: Array | None = None) -> BaselinePrediction:
     """Mean of each node."""
-
-    name = "node means"
-
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
-        means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
-        return with_residuals(means, signals - means_of_others(signals))
-
-    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
+    if new_inputs is None:
         return from_others(signals, lambda kept: means_of_others(signals[kept]))
+    means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
+    return with_residuals(means, signals - means_of_others(signals))
 
 
-@dataclass(frozen=True, eq=False)
-class NoChange(Baseline):
-    """Previous signal: columns of the inputs, in units that differ by a factor."""
-
-    name = "no change"
-    columns: Indices  # one per node
-    factor: float = 1.0
-
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
-        before, now = (self.factor * one[:, self.columns] for one in (inputs, new_inputs))
-        return with_residuals(now, signals - before)
-
-    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
-        before = self.factor * inputs[:, self.columns]
+def no_change(
+    inputs: Array, signals: Array, new_inputs: Array | None = None, *, columns: Indices, factor: float = 1.0
+) -> BaselinePrediction:
+    """Previous signal: columns of the inputs, one per node, in units that differ by a factor."""
+    before = factor * inputs[:, columns]
+    if new_inputs is None:
         return from_others(signals, lambda kept: before[kept])
+    return with_residuals(factor * new_inputs[:, columns], signals - before)
 
 
-@dataclass(frozen=True)
-class RidgeRegression(Baseline):
+def ridge_regression(
+    inputs: Array, signals: Array, new_inputs: Array | None = None, *, is_correlated: bool = True
+) -> BaselinePrediction:
     """Ridge regression on standardised inputs: penalty by leave-one-out, deviations by the residuals of five folds.
 
-    Each node is learnt from the signals in which it is observed.
+    Each node is learnt from the signals in which it is observed. Residuals may have a Ledoit-Wolf covariance.
     """
-
-    name = "ridge regression"
-    is_correlated: bool = True  # whether residuals have a Ledoit-Wolf covariance
-
-    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> BaselinePrediction:
-        means = np.tile(_node_means(signals), (len(new_inputs), 1))
-        residuals = signals - means_of_others(signals)
-        for rows, nodes in _patterns(~np.isnan(signals)):
-            if rows.size >= FEWEST_REGRESSED:
-                known, values = inputs[rows], signals[np.ix_(rows, nodes)]
-                model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(known, values)
-                again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
-                folds = KFold(N_FOLDS, shuffle=True, random_state=0)
-                means[:, nodes] = model.predict(new_inputs).reshape(-1, nodes.size)  # one axis for one node
-                predicted = cross_val_predict(again, known, values, cv=folds)
-                residuals[np.ix_(rows, nodes)] = values - predicted.reshape(values.shape)
-        return with_residuals(means, residuals, self.is_correlated)
-
-    def left_out(self, inputs: Array, signals: Array) -> BaselinePrediction:
-        regressed = []  # nodes, their signals, and inputs and penalty of the regression
-        for rows, nodes in _patterns(~np.isnan(signals)):
-            if rows.size >= FEWEST_REGRESSED:
-                known = StandardScaler().fit_transform(inputs[rows])
-                penalty = RidgeCV(PENALTIES).fit(known, signals[np.ix_(rows, nodes)]).alpha_
-                regressed.append((nodes, rows, known, penalty))
-
-        def predict(kept: Indices) -> Array:
-            means = means_of_others(signals[kept])
-            for nodes, rows, known, penalty in regressed:
-                own = np.isin(rows, kept)
-                features, values = known[own] - known[own].mean(axis=0), signals[np.ix_(rows[own], nodes)]
-                vectors, sizes, _ = np.linalg.svd(features, full_matrices=False)
-                hat = (vectors * (sizes**2 / (sizes**2 + penalty))) @ vectors.T + 1 / len(values)
-                errors = (values - hat @ values) / (1 - np.diag(hat))[:, None]
-                means[np.ix_(np.searchsorted(kept, rows[own]), nodes)] = values - errors
-            return means
-
-        return from_others(signals, predict, self.is_correlated)
+    if new_inputs is None:
+        return _ridge_regression_left_out(inputs, signals, is_correlated)
+    means = np.tile(_node_means(signals), (len(new_inputs), 1))
+    residuals = signals - means_of_others(signals)
+    for rows, nodes in _patterns(~np.isnan(signals)):
+        if rows.size >= FEWEST_REGRESSED:
+            known, values = inputs[rows], signals[np.ix_(rows, nodes)]
+            model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(known, values)
+            again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
+            folds = KFold(N_FOLDS, shuffle=True, random_state=0)
+            means[:, nodes] = model.predict(new_inputs).reshape(-1, nodes.size)  # one axis for one node
+            predicted = cross_val_predict(again, known, values, cv=folds)
+            residuals[np.ix_(rows, nodes)] = values - predicted.reshape(values.shape)
+    return with_residuals(means, residuals, is_correlated)
 
 
-def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor: float | None = None) -> list[Baseline]:
-    """Baselines that apply to training data; `columns` of the inputs hold a value per node, if any.
+def _ridge_regression_left_out(inputs: Array, signals: Array, is_correlated: bool) -> BaselinePrediction:
+    regressed = []  # nodes, their signals, and inputs and penalty of the regression
+    for rows, nodes in _patterns(~np.isnan(signals)):
+        if rows.size >= FEWEST_REGRESSED:
+            known = StandardScaler().fit_transform(inputs[rows])
+            penalty = RidgeCV(PENALTIES).fit(known, signals[np.ix_(rows, nodes)]).alpha_
+            regressed.append((nodes, rows, known, penalty))
+
+    def predict(kept: Indices) -> Array:
+        means = means_of_others(signals[kept])
+        for nodes, rows, known, penalty in regressed:
+            own = np.isin(rows, kept)
+            features, values = known[own] - known[own].mean(axis=0), signals[np.ix_(rows[own], nodes)]
+            vectors, sizes, _ = np.linalg.svd(features, full_matrices=False)
+            hat = (vectors * (sizes**2 / (sizes**2 + penalty))) @ vectors.T + 1 / len(values)
+            errors = (values - hat @ values) / (1 - np.diag(hat))[:, None]
+            means[np.ix_(np.searchsorted(kept, rows[own]), nodes)] = values - errors
+        return means
+
+    return from_others(signals, predict, is_correlated)
+
+
+def baselines_of(
+    inputs: Array, signals: Array, columns: Indices | None, factor: float | None = None
+) -> dict[str, Baseline]:
+    """Baselines that apply to training data, by name; `columns` of the inputs hold a value per node, if any.
 
     Without a `factor`, complete signals tell whether these columns are the previous signal. Ridge regression needs
     inputs, and at most `MOST_PATTERNS` patterns of missing values.
     """
-    found: list[Baseline] = [NodeMeans()]
+    found: dict[str, Baseline] = {"node means": node_means}
     has_missing = bool(np.isnan(signals).any())
     if columns is not None:
         order = None if has_missing or factor is not None else time_order(inputs, signals, columns)
         factor = order.factor if order is not None else factor
-        found += [] if factor is None else [NoChange(columns, factor)]
+        if factor is not None:
+            found["no change"] = partial(no_change, columns=columns, factor=factor)
     n_patterns = len(np.unique(np.isnan(signals), axis=1).T) if has_missing else 1
     if inputs.shape[1] and n_patterns <= MOST_PATTERNS and len(signals) >= FEWEST_REGRESSED:
-        found.append(RidgeRegression())
+        found["ridge regression"] = ridge_regression
     return found
 
 
@@ -421,15 +402,15 @@ class PredictionErrors:
 
 
 def prediction_errors(
-    found: Sequence[Baseline], training: tuple[Array, Array], new: tuple[Array, Array] | None = None
+    found: Mapping[str, Baseline], training: tuple[Array, Array], new: tuple[Array, Array] | None = None
 ) -> list[PredictionErrors]:
     """Errors of baselines on new signals, or on each training signal given all others."""
     performances = []
-    for one in found:
-        forecast = one.left_out(*training) if new is None else one.forecast(*training, new[0])
+    for name, baseline in found.items():
+        forecast = baseline(*training) if new is None else baseline(*training, new[0])
         observed = training[1] if new is None else new[1]
         densities = forecast.log_density(observed)
-        performances.append(PredictionErrors.of(one.name, observed, forecast.mean, forecast.std, densities))
+        performances.append(PredictionErrors.of(name, observed, forecast.mean, forecast.std, densities))
     return performances
 
 

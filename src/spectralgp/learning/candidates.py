@@ -1,19 +1,23 @@
-"""Candidate models: the settings and variants that they are made of, and their learning."""
+"""Candidate models: the settings and variants that they are made of, and the learning of kernels and candidates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.saved import UNSAVED, axes
-from spectralgp.learning.families import learn_all
+from spectralgp._basics.checks import Indices, as_integer
+from spectralgp._basics.progress import Progress, quietly, reporting_to
+from spectralgp._basics.saved import UNSAVED, Count, axes, ge
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.objective import Task
+from spectralgp.learning.missing import learn_incomplete, with_evidence
+from spectralgp.learning.objective import Task, told_apart
+from spectralgp.learning.sqp import Sqp, as_solver
+from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import (
     GraphGP,
     Posterior,
@@ -22,15 +26,27 @@ from spectralgp.model.fields import (
     posterior_of,
     shrunk_posterior_of,
 )
-from spectralgp.model.kernels import GraphKernel, Polynomial, SpectralKernel, StandardisedKernel, with_residual
+from spectralgp.model.kernels import (
+    Diffusion,
+    GraphKernel,
+    Identity,
+    Polynomial,
+    SpectralKernel,
+    StandardisedKernel,
+    with_residual,
+)
+from spectralgp.model.kernels.base import FrozenParameters
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
+from spectralgp.model.spectra import release_passes
 
 RESIDUAL_DEGREE = 2
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
 SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
 OTHER_MAXIMUM_NATS = 0.5  # gain of a rough fit over a final one that is evidence of a higher maximum
+MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
+STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
 
 
@@ -80,21 +96,19 @@ class Candidate:
         return 0.0 if self.transformation is None else self.transformation.carried
 
     @cached_property
-    def _log_slopes(self) -> Array:
-        """Log slopes of the transformation at the signals; zero without one."""
-        if self.transformation is None:
-            return np.zeros(1)
-        return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
-
-    @property
     def spread(self) -> float:
         """Unit of the task's signals in the user's; at a typical value if they are transformed."""
-        return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
+        signals, spread = self.task.signals, self.task.signals.units.spread
+        if self.transformation is None:
+            return spread
+        return spread * float(np.exp(-np.mean(self.transformation.log_slopes_of(signals, self.task.inputs))))
 
     def in_units(self, fit: Fit) -> Fit:
         """Fit to the task in the user's units, for a node of relative scale one."""
-        shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
-        return replace(fit.shifted(shift), model=fit.model.scaled_by(self.spread))
+        signals, volume = self.task.signals, self.task.signals.log_volume
+        if self.transformation is not None:
+            volume -= float(np.sum(self.transformation.log_slopes_of(signals, self.task.inputs)))
+        return replace(fit.shifted(-volume), model=fit.model.scaled_by(self.spread))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,25 +127,9 @@ class Setting:
     _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
 
     @property
-    def has_edges(self) -> bool:
-        """Whether the graph has any edge."""
-        return self.task.graph.n_edges > 0
-
-    @property
     def has_folds(self) -> bool:
         """Whether models can be compared by validation: several signals whose values vary."""
         return self.task.signals.shape[0] > 1 and self.task.signals.variance > 0
-
-    def with_residual(self, kernel: GraphKernel) -> GraphKernel:
-        """Add the residual covariance to a kernel."""
-        residual = self.residual
-        if isinstance(residual, str):
-            if not self.has_edges:  # all frequencies are equal: a residual is noise
-                return kernel
-            constraint: Literal["interval", "eigenvalues"]
-            constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
-            residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
-        return kernel if residual is None else with_residual(kernel, residual)
 
     def task_with(self, scale: Scale, carries: bool) -> Task:
         """Task with given scales of the nodes, with or without a lagged term."""
@@ -158,12 +156,18 @@ class Variant:
     kernel: GraphKernel
     scale: Scale  # of the nodes
     carries: bool = False  # whether it has a lagged term
-    is_tuned: bool = False  # whether its means have the amplitude of least squared error
 
     @property
     def candidate(self) -> Candidate:
         """Model to learn."""
-        setting, kernel = self.setting, self.setting.with_residual(self.kernel)
+        setting, kernel, residual = self.setting, self.kernel, self.setting.residual
+        if isinstance(residual, str):
+            constraint: Literal["interval", "eigenvalues"]
+            constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
+            residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
+            if setting.task.graph.n_edges == 0:  # all frequencies are equal: a residual is noise
+                residual = None
+        kernel = kernel if residual is None else with_residual(kernel, residual)
         task = setting.task_with(self.scale, self.carries)
         words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
         words |= {"carry-over": self.carries, "shrunk": setting.shrunk}
@@ -179,7 +183,213 @@ class Variant:
         )
 
 
-# ---------------------------------------------------------------------- learning, and means of least squared error
+@dataclass(frozen=True)
+class Stacking(FrozenParameters):
+    """Kernels to stack, with settings of folds, draws and threads: an argument for `graph_kernel`.
+
+    Parameters
+    ----------
+    kernels : graph kernel or list of them, optional
+        Kernels, kept as a tuple. If not given, the default chooses, as without a `graph_kernel`.
+    n_folds : int, default=5
+        Folds for the weights of stacked models. The default compares models on at most 400 signals, in as few folds as
+        hold out 60 of them, or 30 with 500 nodes and more; by forward chaining in two steps if rows are in time order.
+    n_draws : int, optional
+        Draws of the hyperparameters from Laplace's approximation to their posterior, over which predictions are
+        averaged; 0 uses the best values alone. Default: 16 for stacked models on an exact spectrum without shrinkage.
+    n_jobs : int, optional
+        Threads that learn folds in parallel on an exact spectrum, as in joblib. Default: one.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, GraphGPRegressor, Polynomial, Stacking
+    >>> model = GraphGPRegressor(graph_kernel=Stacking([Diffusion(), Polynomial(2)], n_folds=10))
+    >>> model.set_params(graph_kernel__n_folds=4).graph_kernel.n_folds
+    4
+    """
+
+    kernels: Annotated[GraphKernel | Sequence[GraphKernel] | None, UNSAVED] = None  # files have them beside it
+    n_folds: Annotated[int, ge(2)] = 5
+    n_draws: Count | None = None
+    n_jobs: Annotated[int, ge(-(2**31))] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        condition = "graph_kernel must be a graph kernel such as Polynomial(3), a list of them, or a Stacking of them"
+        remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
+        if self.kernels is not None:
+            listed = [self.kernels] if isinstance(self.kernels, GraphKernel) else self.kernels
+            if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+                raise TypeError(f"{condition}; got {self.kernels!r}. {remedy}")
+            for place, kernel in enumerate(listed):
+                if not isinstance(kernel, GraphKernel):
+                    got = f"{kernel!r} at position {place}, of type {type(kernel).__module__}"
+                    raise TypeError(f"{condition}; got {got}. {remedy}")
+            object.__setattr__(self, "kernels", tuple(listed))
+        as_integer(self.n_folds, "n_folds", 2)
+        if self.n_draws is not None:
+            as_integer(self.n_draws, "n_draws", 0)
+
+    @property
+    def label(self) -> str:
+        """Label of its kernel, or "stacked" for several."""
+        kernels: Any = self.kernels or (Polynomial("auto"),)
+        return kernels[0].label if len(kernels) == 1 else "stacked"
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Given kernels, or the settings from which the default chooses."""
+
+    setting: Setting
+    kernels: Sequence[GraphKernel]  # to learn, unless the choice is open; several are stacked
+    stacking: Stacking
+    is_open: bool = False  # whether the user left the choice open
+    order: TimeOrder | None = None  # of the rows, if any: models are compared by forward chaining
+    # for the best model too: logarithms or, for rows in time order, changes without and with inputs
+    further: tuple[Setting, ...] = ()
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether held-out scores choose: signals vary and there is more than one variant."""
+        has_variants = self.setting.task.graph.n_edges > 0 or len(self.setting.signals) > 1 or bool(self.further)
+        return self.is_open and self.setting.has_folds and has_variants
+
+    @property
+    def has_many_signals(self) -> bool:
+        """Whether hyperparameters are learnt from some signals: never on large graphs, nor if signals are filtered."""
+        task = self.setting.task
+        is_quick = task.observed_by is not None or task.spectrum.needs_passes
+        return task.signals.shape[0] > MOST_LEARNT_WHOLE and not (is_quick or task.is_in_time)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of the hyperparameters per model."""
+        if self.stacking.n_draws is not None:
+            return self.stacking.n_draws
+        # each draw costs a pass over a large graph at prediction; shrunk models have the tails of a t already
+        is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
+        return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
+
+    def learning_from(self, rows: Indices) -> Choices:
+        """Choices whose hyperparameters are learnt from some of the signals."""
+        setting, *further = (replace(one, learnt_from=rows) for one in (self.setting, *self.further))
+        return replace(self, setting=setting, further=tuple(further))
+
+    def release(self) -> None:
+        """Free the states of recurrences on a large graph."""
+        for one in (self.setting, *self.further):
+            for signals in one.signals.values():
+                signals.release()
+        release_passes(self.setting.task.graph)
+
+    def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
+        """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""
+        setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
+        if self.is_open:  # one kernel with few parameters; one signal cannot tell scales of nodes
+            return [Variant(setting, Diffusion() if setting.task.graph.n_edges else Identity(), last)], None
+        if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
+            raise ValueError(
+                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
+                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
+            )
+        carries, scale, start = setting.columns is not None, last, None
+        if others:
+            scale, start = likelier_scale(Variant(setting, kernels[0], last, carries=carries), solver)
+        return [Variant(setting, kernel, scale, carries=carries) for kernel in kernels], start
+
+
+# ---------------------------------------------------------------------------------------------------------- learning
+
+
+def learn(
+    task: Task,
+    graph_kernel: GraphKernel,
+    *,
+    solver: Solver | Literal["sqp"] | None = None,
+    progress: Progress | None = None,
+) -> Fit:
+    """Learn the hyperparameters of one graph kernel, the input kernel and the noise together.
+
+    Parameters
+    ----------
+    task : Task
+        Graph, signals, inputs, input kernel and settings.
+    graph_kernel : GraphKernel
+        The form to learn; a polynomial needs a degree in numbers.
+    solver : Solver or "sqp", optional
+        `Sqp`, joint constrained optimisation, unless given.
+    progress : callable, optional
+        Called with the name of each step as it ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, Polynomial, Task, learn
+    >>> ring = Graph.from_edges([(node, (node + 1) % 12) for node in range(12)])
+    >>> signals = np.cumsum(np.random.default_rng(0).standard_normal((8, 12)), axis=1)
+    >>> fit = learn(Task.of(ring, None, np.empty((8, 0)), signals - signals.mean()), Polynomial(2))
+    >>> fit.converged, bool(fit.model.power.min() >= 0)
+    (True, True)
+    """
+    if not isinstance(task, Task):
+        raise TypeError(f"task must be a Task; got {type(task).__name__}. Make one with Task.of(...).")
+    if not isinstance(graph_kernel, GraphKernel):
+        raise TypeError(f"graph_kernel must be a graph kernel such as Polynomial(3); got {graph_kernel!r}.")
+    with reporting_to(progress):
+        return learn_all([task], [graph_kernel], as_solver(solver))[0]
+
+
+def learn_all(
+    tasks: Sequence[Task],
+    kernels: Sequence[GraphKernel],
+    solver: Solver | None = None,
+    warm_starts: Sequence[Fit | None] | None = None,
+) -> list[Fit]:
+    """Learn graph kernels on their tasks, from warm starts if given; kernels on one path share a search."""
+    solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
+    fits, left = dict[int, Fit](), list(range(len(kernels)))
+    while left:
+        task, beside = tasks[left[0]], left[:1]
+        if solver.shares_paths and task.is_complete:
+            beside = [index for index in left if tasks[index] is task]
+        paths = [kernels[index].search().path() for index in beside]
+        path = max((path for path in paths if kernels[left[0]] in path), key=len)
+        group = [index for index in beside if kernels[index] in path]
+        left = [index for index in left if index not in group]
+        own, starts = [kernels[index] for index in group], [start for i in group if (start := known[i]) is not None]
+        if task.is_complete:
+            found = solver.fit(task, own, starts if len(starts) == len(group) else None)
+        else:
+            found = [with_evidence(task, learn_incomplete(task, own[0], solver, known[group[0]]))]
+        fits |= zip(group, found, strict=True)
+    return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
+
+
+def learn_near(
+    task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None, near: GraphGP | None = None
+) -> Fit:
+    """Learn one graph kernel; missing values are first imputed under a model `near` it, if given.
+
+    Likelihoods of incomplete signals are expected ones until `with_evidence`.
+    """
+    if task.is_complete:
+        return learn_all([task], [kernel], solver, [warm_start])[0]
+    fit = learn_incomplete(task, kernel, solver, warm_start, near)
+    return replace(fit, model=told_apart(task, fit.model))
+
+
+def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
+    """Scale of the nodes under which the signals are likelier, and a rough fit with it."""
+    found: list[tuple[float, Scale, Fit]] = []
+    for scale in variant.setting.signals:
+        candidate = replace(variant, scale=scale).candidate
+        task = candidate.learning
+        with quietly():
+            (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
+        cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat per node
+        found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
+    return max(found, key=itemgetter(0))[1:]
 
 
 def with_tuned_means(candidate: Candidate) -> Candidate:

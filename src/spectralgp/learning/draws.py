@@ -13,14 +13,14 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, axes, ge
-from spectralgp.learning.expectations import JointParameters, LatentExpectation, expectation_of
 from spectralgp.learning.fit import Fit, active_constraints, certify
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import LatentExpectation, expectation_of, objective_of
 from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
 from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
+from spectralgp.model.kernels import Positivity
 from spectralgp.model.likelihoods import log_bounds, log_parameters, open_parameters, with_log_parameters
 from spectralgp.model.spectra import mean_over_nodes
 
@@ -99,7 +99,7 @@ def averaging_draws(task: Task, fit: Fit, random_state: np.random.Generator) -> 
     return Draws(tuple(map(posterior.model, chosen)), levels=posterior.levels(chosen, random_state))
 
 
-class HyperparameterPosterior(JointParameters):
+class HyperparameterPosterior:
     """Log posterior of the hyperparameters, with the logarithms of a likelihood's own parameters after them."""
 
     def __init__(self, task: Task, fitted: GraphGP) -> None:
@@ -111,9 +111,11 @@ class HyperparameterPosterior(JointParameters):
             self.expectation.is_far, self.expectation.effort = False, STEP
             own = log_parameters(likelihood, self.names)
             bounds = log_bounds(likelihood, self.names, self.expectation.unit)
-        super().__init__(objective_of(task, fitted, self.expectation), bounds)
+        self.objective = objective_of(task, fitted, self.expectation)
+        self.n_shared, self.bounds = len(self.objective.bounds), np.vstack([self.objective.bounds, bounds])
+        self.units = np.append(self.objective.units, np.ones(len(bounds)))
         self.difference = DIFFERENCE if self.expectation is None else LATENT_DIFFERENCE
-        self.size, self.parameter_names = self.objective.size, (*self.objective.parameter_names, *self.names)
+        self.parameter_names = *self.objective.parameter_names, *self.names
         self.mode = np.append(self.objective.point(fitted), own)  # the point of the fitted model
 
     def _prior(self, x: Array) -> GraphGP:
@@ -126,18 +128,20 @@ class HyperparameterPosterior(JointParameters):
         """The model at a point, with the residual and the noise told apart."""
         return told_apart(self.task, self._prior(x))
 
+    def positivity(self, x: Array) -> tuple[Positivity, ...]:
+        """Constraints ``filter >= 0``, as in `Objective`."""
+        return self.objective.positivity(x)
+
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior and its gradient; of signals that are not known, values are not to be compared."""
         expectation, shared = self.expectation, x[: self.n_shared]
         if not isinstance(expectation, LatentExpectation) or not self.names:
             return self.objective.evaluate(x)
         task = expectation.completed(self._prior(x))
-        value, slope = Objective(task, self.objective.graph_kernel, self.objective.spectrum).log_likelihood(shared)
-        prior, prior_slope = self.objective.log_prior(shared)
-        return value + prior, np.concatenate([slope + prior_slope, expectation.own_slopes[0]])
-
-    def precision(self, x: Array) -> Array | None:
-        """None: nothing is climbed here."""
+        evidence = Objective(task, self.objective.graph_kernel, self.objective.spectrum).evidence(shared)
+        prior, slope = self.objective.log_prior(shared)
+        gradient = np.concatenate([evidence.gradient + slope, expectation.own_slopes[0]])
+        return evidence.log_likelihood + prior, gradient
 
     def log_density(self, x: Array) -> float:
         """Log posterior density: evidence, prior and the measure of (19e)."""

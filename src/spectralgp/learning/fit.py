@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -15,10 +15,13 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp._basics.saved import Count, Number
-from spectralgp.learning.objective import Objective, SmoothObjective, Task
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.spectra import LikelihoodErrors
+
+if TYPE_CHECKING:
+    from spectralgp.learning.draws import HyperparameterPosterior
 
 MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
 MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
@@ -221,18 +224,20 @@ class SearchResult:
         """Return the fit, with the larger errors of its point and of the point that it rests on."""
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
-        model, errors = objective.model(self.x), objective.errors(self.x)
+        model, evidence = objective.model(self.x), objective.evidence(self.x)
+        errors, values = evidence.errors, (evidence.log_likelihood, objective.evaluate(self.x)[0])
         if rests_on is not None:
-            errors = max(errors, objective.errors(rests_on), key=attrgetter("truncation"))
+            errors = max(errors, objective.evidence(rests_on).errors, key=attrgetter("truncation"))
         model.rows(objective.task.inputs)  # which refuses a covariance that is not positive semi-definite
         if not errors.is_tolerable:
             outcome = Outcome.TOO_FEW_MOMENTS
             detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
-        values = objective.evidence(self.x).log_likelihood, objective.evaluate(self.x)[0]
         return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 
-def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
+def active_constraints(
+    objective: Objective | HyperparameterPosterior, x: Array
+) -> tuple[Array, Array, tuple[str, ...], float]:
     """Active bounds and constraints on filters at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
@@ -253,7 +258,7 @@ def active_constraints(objective: SmoothObjective, x: Array) -> tuple[Array, Arr
     return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
 
 
-def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certificate:
+def certify(objective: Objective | HyperparameterPosterior, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
     rows, slacks, names, feasibility = active_constraints(objective, x)
@@ -266,7 +271,7 @@ def certify(objective: SmoothObjective, x: Array, lift: float = 0.0) -> Certific
     return Certificate(stationarity, feasibility, complementarity, lift, names, tuple(multipliers.tolist()))
 
 
-def lift_above_zero(objective: SmoothObjective, x: Array) -> tuple[Array, float]:
+def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
     """Raise filters that are negative by rounding; return the new point, and the lift as in a certificate."""
     lifted, most = x, 0.0
     for filtered in objective.positivity(x):

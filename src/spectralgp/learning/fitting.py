@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import announce, mention, quietly, step_done
-from spectralgp.learning.candidates import Candidate, learn_candidates
+from spectralgp.learning.candidates import Candidate, Choices, learn_candidates
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds
@@ -23,7 +23,6 @@ from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.search import (
-    Choices,
     ComparedModel,
     Comparison,
     Validation,
@@ -102,9 +101,9 @@ class FittedModels:
 
 def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generator) -> FittedModels:
     """Learn the given models, or choose among those of the default, and condition them on all signals."""
-    shape, note, given = choices.setting.task.signals.shape, "", None
-    rows = rows_to_learn_from(choices.setting.task, random_state)
-    if rows is not None:
+    shape, note, rows, given = choices.setting.task.signals.shape, "", None, None
+    if choices.has_many_signals:
+        rows = rows_to_learn_from(shape[0], random_state)
         announce(time_message(shape, len(choices.kernels), choices.is_choice))
         choices = choices.learning_from(rows)
     if choices.order is not None:
@@ -128,7 +127,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                 posteriors = [one for _, one in posterior.parts]
                 fits = [with_full_evidence(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
-        choices.release()
+        if choices.setting.task.spectrum.needs_passes:
+            choices.release()
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 

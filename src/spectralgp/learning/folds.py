@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,17 +15,15 @@ from scipy.stats import t as student
 from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp._basics.progress import ReportedFunction, quietly, step_done
-from spectralgp._basics.saved import UNSAVED, Count, ge
-from spectralgp.learning.candidates import Candidate, learn_candidates
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.progress import ReportedCall, quietly, step_done
+from spectralgp.learning.candidates import Candidate, Stacking, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.model.fields import GraphGP, held_out_densities, held_out_values, posterior_of, standard_deviation
-from spectralgp.model.kernels import GraphKernel, Polynomial, held_out_inputs
-from spectralgp.model.kernels.base import FrozenParameters
+from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.signals import Signals
 
 MOST_MEMBERS = 2  # of the default with more than `MOST_COMPARED` signals, each of which takes long to learn
@@ -35,60 +34,6 @@ MOST_VALUES = 3_000  # held-out values that are scored one by one
 LEVELS = (np.arange(19) + 0.5) / 19  # of the quantiles of a predictive distribution
 
 Cut = tuple[Indices, Indices]  # signals kept, and signals held out
-
-
-@dataclass(frozen=True)
-class Stacking(FrozenParameters):
-    """Kernels to stack, with settings of folds, draws and threads: an argument for `graph_kernel`.
-
-    Parameters
-    ----------
-    kernels : graph kernel or list of them, optional
-        Kernels, kept as a tuple. If not given, the default chooses, as without a `graph_kernel`.
-    n_folds : int, default=5
-        Folds for the weights of stacked models. The default compares models on at most 400 signals, in as few folds as
-        hold out 60 of them, or 30 with 500 nodes and more; by forward chaining in two steps if rows are in time order.
-    n_draws : int, optional
-        Draws of the hyperparameters from Laplace's approximation to their posterior, over which predictions are
-        averaged; 0 uses the best values alone. Default: 16 for stacked models on an exact spectrum without shrinkage.
-    n_jobs : int, optional
-        Threads that learn folds in parallel on an exact spectrum, as in joblib. Default: one.
-
-    Examples
-    --------
-    >>> from spectralgp import Diffusion, GraphGPRegressor, Polynomial, Stacking
-    >>> model = GraphGPRegressor(graph_kernel=Stacking([Diffusion(), Polynomial(2)], n_folds=10))
-    >>> model.set_params(graph_kernel__n_folds=4).graph_kernel.n_folds
-    4
-    """
-
-    kernels: Annotated[GraphKernel | Sequence[GraphKernel] | None, UNSAVED] = None  # files have them beside it
-    n_folds: Annotated[int, ge(2)] = 5
-    n_draws: Count | None = None
-    n_jobs: Annotated[int, ge(-(2**31))] | None = None
-
-    def __post_init__(self) -> None:
-        """Check every setting."""
-        condition = "graph_kernel must be a graph kernel such as Polynomial(3), a list of them, or a Stacking of them"
-        remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
-        if self.kernels is not None:
-            listed = [self.kernels] if isinstance(self.kernels, GraphKernel) else self.kernels
-            if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-                raise TypeError(f"{condition}; got {self.kernels!r}. {remedy}")
-            for place, kernel in enumerate(listed):
-                if not isinstance(kernel, GraphKernel):
-                    got = f"{kernel!r} at position {place}, of type {type(kernel).__module__}"
-                    raise TypeError(f"{condition}; got {got}. {remedy}")
-            object.__setattr__(self, "kernels", tuple(listed))
-        as_integer(self.n_folds, "n_folds", 2)
-        if self.n_draws is not None:
-            as_integer(self.n_draws, "n_draws", 0)
-
-    @property
-    def label(self) -> str:
-        """Label of its kernel, or "stacked" for several."""
-        kernels: Any = self.kernels or (Polynomial("auto"),)
-        return kernels[0].label if len(kernels) == 1 else "stacked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,22 +77,23 @@ class FoldScores:
         errors = None if self.errors is None else self.errors[..., chosen]
         return FoldScores(self.log_densities[:, chosen], values, self.n_nodes, fits, self.worth, errors)
 
-    def joined_with(self, other: FoldScores) -> FoldScores:
-        """Scores of these candidates, followed by others."""
-
-        def both(own: Array | None, others: Array | None) -> Array | None:
-            return None if own is None or others is None else np.concatenate([own, others], axis=-1)
-
-        logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
-        values, errors = both(self.value_log_densities, other.value_log_densities), both(self.errors, other.errors)
-        signals = None
-        if self.of_signals is not None and other.of_signals is not None:
-            signals = self.of_signals.joined_with(other.of_signals)
-        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth, errors, signals)
+    @classmethod
+    def joined(cls, stages: Sequence[FoldScores]) -> FoldScores:
+        """Scores of the candidates of several stages by the same held-out values."""
+        arrays: dict[str, Any] = {}
+        for name in ("log_densities", "value_log_densities", "errors"):
+            parts = [getattr(one, name) for one in stages]
+            arrays[name] = None if any(part is None for part in parts) else np.concatenate(parts, axis=-1)
+        signals = [one.of_signals for one in stages if one.of_signals is not None]
+        own, fits = cls.joined(signals) if len(signals) == len(stages) else None, sum((one.fits for one in stages), ())
+        return replace(stages[0], **arrays, fits=fits, of_signals=own)
 
 
 class Folds:
     """Validation by random folds of the signals or, in time order, by forward chaining; equal for all candidates.
+
+    `most_members` limits the ensemble, None for no limit; `has_final_fits` says whether candidates are learnt from all
+    signals.
 
     Each fold after the first starts from the first fold's fit of the same kernel. No fold starts from a fit to all
     signals, which would leak held-out values and favour kernels that overfit. Without a prior there are so many local
@@ -203,8 +149,8 @@ class Folds:
         warm_starts = [None] * len(fits) if first.prior is None else fits
         # folds share passes over a large graph, and so wait for each other
         workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
-        heard = ReportedFunction(one_fold)
-        for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
+        calls = [ReportedCall(copy_context().run, one_fold, number, warm_starts) for number in range(1, n_folds)]
+        for fold in workers(delayed(call)() for call in calls):
             found.append(fold)
             step_done(f"fold {len(found)} of {n_folds}")
         logs, values, errors = (np.concatenate([one[place] for one in found]) for place in (1, 2, 3))

@@ -10,8 +10,7 @@ from scipy.stats import norm
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import quietly, step_done
-from spectralgp.learning.candidates import Candidate
-from spectralgp.learning.families import learn_near
+from spectralgp.learning.candidates import Candidate, learn_near
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, MOST_MEMBERS, FoldScores
 from spectralgp.learning.objective import Task

@@ -14,12 +14,10 @@ from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.folds import MOST_MEMBERS
-from spectralgp.learning.objective import Task
 from spectralgp.model.fields import GraphGP, Posterior, greedy_points, posterior_of
 from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.spectra import modes_of
 
-MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
 LEARNT_FROM = 1_000  # signals in a random subset of more
 MOST_EXACT = 6_000  # signals that are conditioned on exactly
 RANK = 500  # inducing inputs for more signals
@@ -35,17 +33,9 @@ CONDITIONING_PASSES = 10
 NODE_MATRICES = 4  # eigendecompositions of nodes by nodes per model
 
 
-def has_many_signals(task: Task) -> bool:
-    """Whether hyperparameters are learnt from a subset of the signals: never on large graphs, nor filtered in time."""
-    is_quick = task.observed_by is not None or task.spectrum.needs_passes
-    return task.signals.shape[0] > MOST_LEARNT_WHOLE and not (is_quick or task.is_in_time)
-
-
-def rows_to_learn_from(task: Task, random_state: np.random.Generator) -> Indices | None:
-    """Random subset of the signals to learn from; None if all are few enough."""
-    if not has_many_signals(task):
-        return None
-    return np.sort(random_state.spawn(1)[0].permutation(task.signals.shape[0])[:LEARNT_FROM])
+def rows_to_learn_from(n_signals: int, random_state: np.random.Generator) -> Indices:
+    """Random subset of many signals to learn from."""
+    return np.sort(random_state.spawn(1)[0].permutation(n_signals)[:LEARNT_FROM])
 
 
 def expected_seconds(shape: tuple[int, int], n_models: int, is_choice: bool) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,39 +200,6 @@ class Task:
 Completion = Callable[[GraphGP], Task]  # imputes missing values under a model
 
 
-class Constrained(Protocol):
-    """Parameters with bounds, typical sizes of their changes, and filters that must not be negative."""
-
-    @property
-    def bounds(self) -> Array:
-        """Bounds of ``x``, shape (n_parameters, 2)."""
-
-    @property
-    def units(self) -> Array:
-        """A typical change of each entry of ``x``."""
-
-    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
-        """Constraints ``filter >= 0`` near ``x``, as linear functions of it; or a few of them (`coarse`)."""
-
-
-class SmoothObjective(Constrained, Protocol):
-    """Function to maximise, with its gradient and a curvature."""
-
-    @property
-    def size(self) -> int:
-        """Number of observations."""
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the entries of ``x``, for messages."""
-
-    def evaluate(self, x: Array) -> tuple[float, Array]:
-        """Value at ``x`` and its gradient."""
-
-    def precision(self, x: Array) -> Array | None:
-        """Positive definite curvature for Newton steps, if one is known."""
-
-
 @dataclass(frozen=True, eq=False)
 class ModalEvidence(Evidence):
     """Evidence in the eigenbases of nodes and inputs, as a function of the hyperparameters."""
@@ -312,19 +279,21 @@ class Objective:
         self.bounds = np.vstack([search.bounds(task.variance), task.input_kernel.search().bounds, noise])
         self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
         self.units[: self.n_graph] = search.theta_units(task.variance)
-        is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
-        is_known = task.is_in_time and power_jacobians(graph_kernel, np.zeros(1)) is not None
-        self.is_in_time = is_on_it and is_known  # whether signals are filtered in the order of time
+        self.has_information = graph_kernel.shares_eigenvectors  # whether the Fisher information is known
+        # whether signals are filtered in the order of time
+        self.is_in_time = self.has_information and spectrum.has_eigenvectors and task.is_in_time
+        # of the last points
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[bytes, float, Array] | None = None
-        self._inputs: tuple[bytes, InputCovariance, Array] | None = None if before is None else before._inputs
-        self._read: tuple[Spectrum, SpectralData] | None = None if before is None else before._read
-        self._rotated: tuple[Spectrum, InputCovariance, SpectralData] | None = (
-            None if before is None else before._rotated
-        )
-        self._modal: tuple[bytes, ModalEvidence] | None = None
-        self._filtered: tuple[bytes, TimeEvidence] | None = None
-        self._series: tuple[Timeline, list[Array]] | None = None if before is None else before._series
+        self._evidence: tuple[tuple[bytes, bool], HyperparameterEvidence] | None = None
+        # of the last parameters of the inputs and the last basis; signals in time are read once
+        self._inputs: tuple[bytes, InputCovariance, Array] | None = None
+        self._read: tuple[Spectrum, SpectralData] | None = None
+        self._rotated: tuple[Spectrum, InputCovariance, SpectralData] | None = None
+        self._series: tuple[Timeline, list[Array]] | None = None
+        if before is not None:
+            self._inputs, self._read, self._rotated = before._inputs, before._read, before._rotated
+            self._series = before._series
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -343,11 +312,11 @@ class Objective:
         return self.split(x)[0].search().positivity(self.spectrum, coarse)
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
-        """Graph kernel, input theta and noise variance at ``x``."""
+        """Graph kernel, input theta and noise variance at ``x``, which other parameters may follow."""
         key = x.tobytes()  # which compares faster than arrays do
         if self._split is None or self._split[0] != key:
             end = self.n_graph + self.input_theta.size
-            noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.known_noise or 0.0)
+            noise = float(np.exp(x[end])) if self.learns_noise else float(self.task.known_noise or 0.0)
             kernel = self.graph_kernel.with_theta(x[: self.n_graph])
             self._split = (key, (kernel, x[self.n_graph : end].copy(), noise))
         return self._split[1]
@@ -379,7 +348,8 @@ class Objective:
         if self.task.carried is None or not carries:
             return model
         own = self if self.complete is None else self.completed(x)
-        return replace(model, carry=own.modal(x).carry)
+        evidence: Any = own.evidence(x, by_modes=True)
+        return replace(model, carry=evidence.carry)
 
     def completed(self, x: Array) -> Objective:
         """The objective of signals completed at ``x``."""
@@ -388,7 +358,7 @@ class Objective:
 
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
-        evidence = self.modal(x)
+        evidence: Any = self.evidence(x, by_modes=True)
         task = replace(self.task, input_kernel=PrecomputedCovariance())  # whose eigendecomposition is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
         held._inputs = (b"", evidence.rows, evidence.input_slopes[:, :, :0])
@@ -399,15 +369,10 @@ class Objective:
         key = x.tobytes()
         if self._evaluated is None or self._evaluated[0] != key:
             self.n_evaluations += 1
-            value, gradient = (self if self.complete is None else self.completed(x)).log_likelihood(x)
+            evidence = (self if self.complete is None else self.completed(x)).evidence(x)
             prior, slope = self.log_prior(x)
-            self._evaluated = (key, value + prior, gradient + slope)
+            self._evaluated = (key, evidence.log_likelihood + prior, evidence.gradient + slope)
         return self._evaluated[1], self._evaluated[2].copy()
-
-    def log_likelihood(self, x: Array) -> tuple[float, Array]:
-        """Log marginal likelihood at ``x`` and its gradient."""
-        evidence = self.evidence(x)
-        return evidence.log_likelihood, evidence.gradient
 
     def log_prior(self, x: Array) -> tuple[float, Array]:
         """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""
@@ -424,81 +389,70 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def evidence(self, x: Array) -> HyperparameterEvidence:
-        """Evidence at ``x``, without the prior."""
-        return self._in_time(x) if self.is_in_time else self.modal(x)
+    def evidence(self, x: Array, by_modes: bool = False) -> HyperparameterEvidence:
+        """Evidence at ``x``, without the prior, by filters in the order of time if it may be and not `by_modes`.
 
-    def _in_time(self, x: Array) -> TimeEvidence:
-        """Evidence by filters in the order of time, in which signals are read once."""
-        key = x.tobytes()
-        if self._filtered is None or self._filtered[0] != key:
-            task, (graph_kernel, input_theta, noise_variance) = self.task, self.split(x)
-            terms = matern_terms(task.input_kernel.with_theta(input_theta), task.inputs)
-            space, jacobian = state_space(
-                graph_kernel, self.spectrum.eigenvalues, noise_variance, terms, input_theta.size
-            )
-            if self.learns_noise:
-                noise = np.zeros((*jacobian.shape[:2], 1))
-                noise[-1] = noise_variance
-                jacobian = np.concatenate([jacobian, noise], axis=2)
-            if self._series is None:
-                signals, load, times = task.signals, self.spectrum.load, task.inputs[:, 0]
-                blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
-                order = np.argsort(times, kind="stable")
-                self._series = Timeline.of(times[order]), [np.ascontiguousarray(block[order]) for block in blocks]
-            self._filtered = key, TimeEvidence(space, jacobian, *self._series)
-        return self._filtered[1]
-
-    def modal(self, x: Array) -> ModalEvidence:
-        """Evidence in the eigenbases of nodes and inputs.
-
-        Signals are read once for each basis of the nodes, and turned once for each covariance of the inputs.
+        In the eigenbases of nodes and inputs signals are read once for each basis of the nodes, and turned once for
+        each covariance of the inputs.
         """
-        key = x.tobytes()
-        if self._modal is None or self._modal[0] != key:
-            task, (graph_kernel, input_theta, noise_variance) = self.task, self.split(x)
-            basis, input_key = graph_kernel.basis(self.spectrum), input_theta.tobytes()
-            if self._inputs is None or self._inputs[0] != input_key:
-                kernel = task.input_kernel.with_theta(input_theta)
-                modes, jacobian = modes_and_gradient(kernel, task.inputs, task.signals.units.signal_scales)
-                slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
-                self._inputs = (input_key, InputCovariance(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
-            rows = self._inputs[1]
-            if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
-                if self._read is None or self._read[0] is not basis:
-                    carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
-                    self._read = (basis, basis.read(task.signals, carried))  # what carries over stands below them
-                vectors = rows.modes.vectors
-                vectors = vectors if task.carried is None else block_diag(vectors, vectors)
-                self._rotated = (basis, rows, self._read[1].rotate(vectors))
-            power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-            point = graph_kernel, self.spectrum, self._inputs[2], noise_variance, self.learns_noise
-            evidence = ModalEvidence(rows, power, residual + noise_variance, self._rotated[2], *point)
-            if task.carried is not None:
-                # the most likely autoregressive term at every step: to first order nothing else depends on it
-                known = evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper
-                carry = CarryFilter.learnt(*known)
-                data = evidence.data.without_carried(carry.response(basis.eigenvalues))
-                evidence = replace(evidence, data=data, carry=carry)
-            self._modal = (key, evidence)
-        return self._modal[1]
+        in_time = self.is_in_time and not by_modes
+        key = x.tobytes(), in_time
+        if self._evidence is not None and self._evidence[0] == key:
+            return self._evidence[1]
+        task, (graph_kernel, input_theta, noise_variance) = self.task, self.split(x)
+        if in_time:
+            self._evidence = key, self._filtered(graph_kernel, input_theta, noise_variance)
+            return self._evidence[1]
+        basis, input_key = graph_kernel.basis(self.spectrum), input_theta.tobytes()
+        if self._inputs is None or self._inputs[0] != input_key:
+            kernel = task.input_kernel.with_theta(input_theta)
+            modes, jacobian = modes_and_gradient(kernel, task.inputs, task.signals.units.signal_scales)
+            slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
+            self._inputs = (input_key, InputCovariance(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
+        rows = self._inputs[1]
+        if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
+            if self._read is None or self._read[0] is not basis:
+                carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
+                self._read = (basis, basis.read(task.signals, carried))  # what carries over stands below them
+            vectors = rows.modes.vectors
+            vectors = vectors if task.carried is None else block_diag(vectors, vectors)
+            self._rotated = (basis, rows, self._read[1].rotate(vectors))
+        power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
+        point = graph_kernel, self.spectrum, self._inputs[2], noise_variance, self.learns_noise
+        evidence = ModalEvidence(rows, power, residual + noise_variance, self._rotated[2], *point)
+        if task.carried is not None:
+            # the most likely autoregressive term at every step: to first order nothing else depends on it
+            known = evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper
+            carry = CarryFilter.learnt(*known)
+            data = evidence.data.without_carried(carry.response(basis.eigenvalues))
+            evidence = replace(evidence, data=data, carry=carry)
+        self._evidence = key, evidence
+        return evidence
 
-    def errors(self, x: Array) -> LikelihoodErrors:
-        """Bounds of the numerical errors of the log likelihood at ``x``."""
-        return self.evidence(x).errors
+    def _filtered(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> TimeEvidence:
+        """Evidence by filters in the order of time, in which signals are read once."""
+        task = self.task
+        terms = matern_terms(task.input_kernel.with_theta(input_theta), task.inputs)
+        space, jacobian = state_space(graph_kernel, self.spectrum.eigenvalues, noise_variance, terms, input_theta.size)
+        if self.learns_noise:
+            noise = np.zeros((*jacobian.shape[:2], 1))
+            noise[-1] = noise_variance
+            jacobian = np.concatenate([jacobian, noise], axis=2)
+        if self._series is None:
+            signals, load, times = task.signals, self.spectrum.load, task.inputs[:, 0]
+            blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
+            order = np.argsort(times, kind="stable")
+            self._series = Timeline.of(times[order]), [np.ascontiguousarray(block[order]) for block in blocks]
+        return TimeEvidence(space, jacobian, *self._series)
 
-    def information(self, x: Array, further: float = 0.0) -> Array | None:
-        """Fisher information of all hyperparameters at ``x``; None if the graph kernel has no Jacobian.
+    def precision(self, x: Array, further: float = 0.0) -> Array:
+        """Positive definite curvature: the Fisher information and that of the prior; diagonal if this is not known.
 
         `further` is a white variance that is added to the covariance.
         """
-        return self.evidence(x).information(further)
-
-    def precision(self, x: Array, further: float = 0.0) -> Array | None:
-        """Positive definite curvature: `information` and the curvature of the prior; None without a Jacobian."""
-        curvature = self.information(x, further)
+        curvature = self.evidence(x).information(further)
         if curvature is None:
-            return None
+            return np.diag(self.size / self.units**2)
         if self.task.prior is not None:
             (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self.task.length_scales
             of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)

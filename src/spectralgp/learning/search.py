@@ -4,117 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.progress import quietly
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.learning.candidates import Candidate, Setting, Variant, differ_in_scale, with_tuned_means
-from spectralgp.learning.families import learn_all
+from spectralgp.learning.candidates import Candidate, Choices, Setting, Variant, differ_in_scale, with_tuned_means
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.folds import FoldScores, Stacking
-from spectralgp.learning.objective import Task
-from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps, weights_by_error
-from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial
-from spectralgp.model.signals import Scale
-from spectralgp.model.spectra import release_passes
+from spectralgp.learning.folds import Folds, FoldScores
+from spectralgp.learning.hidden import HiddenEntries
+from spectralgp.learning.weights import stacking_weights, weights_by_crps, weights_by_error
+from spectralgp.model.kernels import GraphKernel, Identity, Polynomial
 
 DEGREE, HIGHER_DEGREE = 2, 4
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
-STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 SMALLEST_SHARE = 0.01  # least weight of a member of the default
 
-
-@dataclass(frozen=True, eq=False)
-class Choices:
-    """Given kernels, or the settings from which the default chooses."""
-
-    setting: Setting
-    kernels: Sequence[GraphKernel]  # to learn, unless the choice is open; several are stacked
-    stacking: Stacking
-    is_open: bool = False  # whether the user left the choice open
-    order: TimeOrder | None = None  # of the rows, if any: models are compared by forward chaining
-    # for the best model too: logarithms or, for rows in time order, changes without and with inputs
-    further: tuple[Setting, ...] = ()
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether held-out scores choose: signals vary and there is more than one variant."""
-        has_variants = self.setting.has_edges or len(self.setting.signals) > 1 or bool(self.further)
-        return self.is_open and self.setting.has_folds and has_variants
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws of the hyperparameters per model."""
-        if self.stacking.n_draws is not None:
-            return self.stacking.n_draws
-        # each draw costs a pass over a large graph at prediction; shrunk models have the tails of a t already
-        is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
-        return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
-
-    def learning_from(self, rows: Indices) -> Choices:
-        """Choices whose hyperparameters are learnt from some of the signals."""
-        setting, *further = (replace(one, learnt_from=rows) for one in (self.setting, *self.further))
-        return replace(self, setting=setting, further=tuple(further))
-
-    def release(self) -> None:
-        """Free the states of recurrences on a large graph."""
-        for one in (self.setting, *self.further):
-            for signals in one.signals.values():
-                signals.release()
-        release_passes(self.setting.task.graph)
-
-    def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
-        """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""
-        setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
-        if self.is_open:  # one kernel with few parameters; one signal cannot tell scales of nodes
-            return [Variant(setting, Diffusion() if setting.has_edges else Identity(), last)], None
-        if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
-            raise ValueError(
-                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
-                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
-            )
-        carries, scale, start = setting.columns is not None, last, None
-        if others:
-            scale, start = likelier_scale(Variant(setting, kernels[0], last, carries=carries), solver)
-        return [Variant(setting, kernel, scale, carries=carries) for kernel in kernels], start
-
-
-def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
-    """Scale of the nodes under which the signals are likelier, and a rough fit with it."""
-    found: list[tuple[float, Scale, Fit]] = []
-    for scale in variant.setting.signals:
-        candidate = replace(variant, scale=scale).candidate
-        task = candidate.learning
-        with quietly():
-            (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
-        cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat per node
-        found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
-    return max(found, key=itemgetter(0))[1:]
-
-
-class Validation(Protocol):
-    """Held-out values for the comparison of candidates."""
-
-    most_members: int | None  # of the ensemble; None without a limit
-    has_final_fits: bool  # whether candidates are learnt from all signals
-
-    def score(
-        self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
-    ) -> FoldScores:
-        """Learn candidates, from given fits or from scratch, and score the held-out values."""
-
-    def values(self, candidate: Candidate) -> tuple[Array, Array]:
-        """Held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
-
-    def part_for_tuning(self, candidate: Candidate) -> Task | None:
-        """Training signals of a fold, for the decision on tuned means; None if means are not tuned."""
+Validation: TypeAlias = Folds | HiddenEntries
+"""Held-out values for the comparison of candidates."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +52,14 @@ class Comparison:
 
     def __init__(self, validation: Validation, solver: Solver) -> None:
         self.validation, self.solver = validation, solver
-        self.variants, self.candidates = list[Variant](), list[Candidate]()
+        self.variants, self.candidates = list[Variant](), list[Candidate]()  # the latter with those of tuned means last
         self.stages: list[FoldScores] = []  # one per call of score
 
     def score(self, variants: Sequence[Variant]) -> Array:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, starts = [self._candidate(one) for one in variants], [self._start(one) for one in variants]
+        own, starts = [one.candidate for one in variants], [self._start(one) for one in variants]
         self.stages.append(self.validation.score(own, self.solver, starts))
         self.variants += variants
         self.candidates += own
@@ -159,17 +68,12 @@ class Comparison:
     @property
     def held_out(self) -> FoldScores:
         """Held-out scores of all candidates."""
-        return reduce(FoldScores.joined_with, self.stages)
+        return FoldScores.joined(self.stages)
 
     @property
     def best(self) -> Variant:
         """Variant with the highest score."""
         return self.variants[int(np.argmax(self.held_out.scores))]
-
-    def _candidate(self, variant: Variant) -> Candidate:
-        if not variant.is_tuned:
-            return variant.candidate
-        return with_tuned_means(self.candidates[self.variants.index(replace(variant, is_tuned=False))])
 
     def _start(self, variant: Variant) -> Fit | None:
         """Fit of a scored variant that differs in the scale or the lagged term alone, if there is one."""
@@ -189,7 +93,9 @@ class Comparison:
         if part is None or not differ_in_scale(self.candidates[best], part, held_out.fits[best].model):
             return
         weights = self._weights(plain, held_out.subset(plain), None)
-        self.score([replace(self.variants[place], is_tuned=True) for place in plain[weights > 0].tolist()])
+        tuned = [with_tuned_means(self.candidates[place]) for place in plain[weights > 0].tolist()]
+        self.stages.append(self.validation.score(tuned, self.solver, [None] * len(tuned)))
+        self.candidates += tuned
 
     def weighted(self) -> WeightedCandidates:
         """Members and their weights, by density; by CRPS between models of logarithms and the others.
@@ -217,21 +123,21 @@ class Comparison:
 
     def _weights_between(self, groups: Sequence[Indices]) -> Array:
         """Weights by density within each group and by CRPS between the groups."""
-        most, held_out = self.validation.most_members, self.held_out
-        weights, observed, quantiles = np.empty(len(self.candidates)), list[Array](), list[Quantiles]()
+        most, held_out, weights = self.validation.most_members, self.held_out, np.zeros(len(self.candidates))
         for group in groups:
-            part = self._weights(group, held_out.subset(group), most)
-            found = [self.validation.values(self.candidates[one]) for one in group[part > 0]]
-            weights[group] = part
-            observed.append(found[0][0])
-            quantiles.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
-        for share, group in zip(weights_by_crps(observed[0], quantiles), groups, strict=True):
+            weights[group] = self._weights(group, held_out.subset(group), most)
+        members = np.flatnonzero(weights)
+        (observed, *_), points = zip(*(self.validation.values(self.candidates[one]) for one in members), strict=True)
+        n_points = points[0].shape[1]  # all as likely
+        own = [np.where(np.isin(members, group), weights[members], 0.0) for group in groups]
+        shares = np.repeat(np.array(own) / n_points, n_points, axis=1)
+        for share, group in zip(weights_by_crps(observed, np.hstack(points), shares), groups, strict=True):
             weights[group] *= share
         return without_negligible(weights, most)
 
     def _weights(self, group: Indices, held_out: FoldScores, most: int | None) -> Array:
         """Weights of some candidates by density, and by squared error too if some have tuned means."""
-        if held_out.errors is not None and any(self.variants[one].is_tuned for one in group):
+        if held_out.errors is not None and any(self.candidates[one].untuned is not None for one in group):
             n_values = held_out.value_weight * held_out.errors[..., 0].size
             return without_negligible(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
         prior = 0.0 if held_out.worth is None else 1.0
@@ -259,26 +165,30 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
     1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
     2. The best of these with a higher degree, and with another scale of the nodes.
-    3. The best of these without a graph, and with a lagged term.
+    3. Both, if each alone is better; the best of these without a graph, and with a lagged term.
     4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
     5. Members with tuned means, if signals differ in scale.
 
     A large graph has one Laplacian, both degrees at once, and no model without it.
     """
     setting, (scale, *others) = choices.setting, choices.setting.signals
+    has_edges = setting.task.graph.n_edges > 0
     kernels, is_small = first_kernels(setting), not setting.task.spectrum.needs_passes
     highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
     best = comparison.best
     steps: list[dict[str, Any]] = []
-    if setting.has_edges and is_small:
+    if has_edges and is_small:
         steps.append({"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
     steps += [{"scale": other} for other in others]
     for step, score in zip(steps, comparison.score([replace(best, **step) for step in steps]), strict=True):
         if score > highest:
             best = replace(best, **step)
-    if setting.has_edges:
-        independent = [replace(best, kernel=Identity())] if is_small else []
-        comparison.score(independent + ([] if setting.columns is None else [replace(best, carries=True)]))
+    further = [] if best in comparison.variants else [best]
+    if has_edges and is_small:
+        further.append(replace(best, kernel=Identity()))
+    if has_edges and setting.columns is not None:
+        further.append(replace(best, carries=True))
+    comparison.score(further)
     best = comparison.best
     if choices.order is not None:
         unrelated, related = choices.further
@@ -292,7 +202,7 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
 def first_kernels(setting: Setting) -> list[GraphKernel]:
     """Kernels of the first stage."""
-    if not setting.has_edges:
+    if setting.task.graph.n_edges == 0:
         return [Identity()]
     if setting.task.spectrum.needs_passes:
         return [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
 
-from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
+from spectralgp._basics.checks import Array, Mask, as_integer, as_option, as_positive
 from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp._basics.saved import Count, Positive, ge
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Constrained, Objective, SmoothObjective, Task
-from spectralgp.model.kernels import GraphKernel, mean_power, residual_of
+from spectralgp.learning.objective import Objective, Task
+from spectralgp.model.kernels import GraphKernel, mean_power
 from spectralgp.model.spectra import Spectrum, mean_over_nodes
 
 # The continuation
@@ -44,6 +45,7 @@ MAX_CONSTRAINT_ROUNDS = 30  # of adding constraints that a step would violate
 MAX_CUTS = 25  # of a step that does not lead up
 MAX_INPUT_STEPS, MAX_INPUT_CUTS = 20, 5  # of the input kernel's parameters alone, and halves of one
 MAX_FRESH_STARTS = 3  # from a curvature that misled the ascent
+NOTHING = np.empty((0, 2))  # bounds of no parameters
 
 # Starts other than typical values: anywhere, and the best point of the paper's grids
 RANDOM_SPREAD = 2.0  # standard deviation of random graph parameters about typical ones, in their units
@@ -143,7 +145,7 @@ class Sqp(Solver):
                     starts += grid_search(objective)[:1]
             # with a prior and a residual, or of a series, forms on the way need no more than to lead to the next;
             # without a prior they decide which maximum it is
-            is_passed = form not in kernels and (task.is_series or residual_of(form) is not None)
+            is_passed = form not in kernels and (task.is_series or form.residual is not None)
             solver = self.coarse() if is_passed else self
             if task.prior is None:
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)
@@ -154,7 +156,7 @@ class Sqp(Solver):
                 # neither the last steps nor restarts feed the continuation, so that kernels do not affect each other
                 is_exact = solver.tolerance_nats == self.tolerance_nats
                 exact = found if is_exact else self._refined(found.objective, [found.x])
-                fit = self._restarted(self._judged(exact, (*stages, exact.stage)), exact.objective)
+                fit = self._restarted(self._judged(exact, stages), exact.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             stages.append(stage)
             step_done(form.label)
@@ -176,7 +178,7 @@ class Sqp(Solver):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
             found = self._refined(objective, [objective.point(other.model)])
-            fit = self._judged(found, (found.stage,))
+            fit = self._judged(found)
             if not fit.converged:
                 return None
             fits.append(self._restarted(fit, found.objective))
@@ -216,15 +218,11 @@ class Sqp(Solver):
                 before = found.objective.graph_kernel
                 own = other.graph_kernel.search().grown_from(before.with_theta(guided[index][: before.theta.size]))
                 starts = [np.concatenate([own, guided[index][before.theta.size :]])]
-            solutions.append(self._highest(other, starts).x)
+            limits = self.max_iterations, self.tolerance_nats
+            ascents = _ascents(other, [_settled(other, start, *limits) for start in starts], *limits)
+            solutions.append(max(ascents, key=attrgetter("value")).x)
             objective.n_evaluations += other.n_evaluations
         return solutions
-
-    def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        if _has_many(objective.task):
-            starts = [_settled(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
-        ascents = _ascents(objective, starts, self.max_iterations, self.tolerance_nats)
-        return max(ascents, key=attrgetter("value"))
 
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
         """Solution on a spectrum that is fine enough: each finer one starts from the solution on the last.
@@ -232,10 +230,12 @@ class Sqp(Solver):
         Quadrature weights can be negative, which an optimiser exploits where they are too coarse for its filter. Since
         the error is bounded, such a solution never passes; points on the way, often harder to resolve, need not.
         """
+        limits = self.max_iterations, self.tolerance_nats
         while True:
-            highest = self._highest(objective, starts)
+            ascents = _ascents(objective, [_settled(objective, start, *limits) for start in starts], *limits)
+            highest = max(ascents, key=attrgetter("value"))
             x, lift = lift_above_zero(objective, highest.x)
-            finer = None if objective.errors(x).is_tolerable else objective.spectrum.refined()
+            finer = None if objective.evidence(x).errors.is_tolerable else objective.spectrum.refined()
             if finer is None:
                 return replace(highest, x=x, value=objective.evaluate(x)[0], lift=lift)
             # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
@@ -243,14 +243,14 @@ class Sqp(Solver):
             objective = Objective(coarse.task, coarse.graph_kernel, finer, before=coarse)
             objective.n_evaluations = coarse.n_evaluations
 
-    def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
-        """Fit at the end of a search, with its outcome by tolerance or certificate."""
+    def _judged(self, found: SearchResult, before: Sequence[Stage] = ()) -> Fit:
+        """Fit at the end of a search after other stages, with its outcome by tolerance or certificate."""
         certificate = certify(found.objective, found.x, found.lift)
         met_tolerance = self.tolerance_nats is not None and found.outcome is Outcome.CONVERGED
         outcome, detail = certified_outcome(
             certificate, found.objective.size, found.outcome, found.detail, met_tolerance
         )
-        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
+        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit((*before, found.stage))
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
         """Return a fit, or a higher one from a random start, with the values that random starts reached."""
@@ -274,19 +274,33 @@ class Sqp(Solver):
         """Fit from one start; None if that leads to no model."""
         try:
             found = self._refined(objective, [start])
-            fit = self._judged(found, (found.stage,))
+            fit = self._judged(found)
         except (ArithmeticError, RuntimeError, ValueError):  # the search before went through: it is this start's fault
             return None
         is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
         return fit if is_model else None
 
 
+def as_solver(solver: Solver | str | None) -> Solver:
+    """Solver of a name, `Sqp` unless given; solvers themselves are returned."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "lagrangian":
+        raise ValueError(
+            "solver must be 'sqp' or a Solver; got 'lagrangian'. The paper's Algorithm 1 is in the folder "
+            "reproduction of the repository: pass solver=Lagrangian(), after `from reproduction import Lagrangian`."
+        )
+    if solver is not None:
+        as_option(solver, "solver", ("sqp",))
+    return Sqp()
+
+
 def _distinct(objective: Objective, coarse: list[SearchResult], height: float, distance: float) -> list[Array]:
     """Coarse solutions, one per maximum that may be the highest, by nats in height and along a parabola."""
     first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
-    precision, kept = objective.precision(first.x), [first.x]
-    if precision is None:
+    if not objective.has_information:
         return [one.x for one in coarse]
+    precision, kept = objective.precision(first.x), [first.x]
     for one in others:
         steps = [one.x - other for other in kept]
         is_apart = all(step @ precision @ step > 2 * distance for step in steps)
@@ -318,49 +332,41 @@ def _ascents(
     objective: Objective, starts: list[Array], max_iterations: int, tolerance_nats: float | None
 ) -> list[SearchResult]:
     """Ascents from several starts; one stops if it approaches the highest end before it."""
-    ascents, known = list[SearchResult](), None
+    ascents, is_known = list[SearchResult](), None
     for start in starts:
         if ascents and ascents[-1].value == max(one.value for one in ascents):
             last = ascents[-1]
-            precision = objective.precision(last.x) if last.outcome is Outcome.CONVERGED else None
-            known = None if precision is None else _KnownMaximum(last.x, last.value, precision)
-        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
+            is_maximum = last.outcome is Outcome.CONVERGED and objective.has_information
+            is_known = partial(_leads_to, last, objective.precision(last.x)) if is_maximum else None
+        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, is_known)))
     return ascents
 
 
-@dataclass(frozen=True, eq=False)
-class _KnownMaximum:
-    """Known maximum, with its curvature."""
-
-    x: Array
-    value: float
-    precision: Array
-
-    def is_ahead(self, x: Array, value: float, promised: float) -> bool:
-        """Return whether a point is near but not higher, and no step from it promises more."""
-        step = x - self.x
-        is_near = step @ self.precision @ step <= 2 * SAME_NATS
-        return bool(is_near and value <= self.value and value + 0.5 * promised <= self.value + SAME_NATS)
+def _leads_to(known: SearchResult, precision: Array, x: Array, value: float, promised: float) -> bool:
+    """Return whether a point is near a maximum but not higher, and no step from it promises more."""
+    step = x - known.x
+    is_near = step @ precision @ step <= 2 * SAME_NATS
+    return bool(is_near and value <= known.value and value + 0.5 * promised <= known.value + SAME_NATS)
 
 
 def maximise(
-    objective: SmoothObjective,
+    objective: Objective,
     start: Array,
     max_iterations: int,
     tolerance_nats: float | None = None,
-    known: _KnownMaximum | None = None,
+    is_known: Callable[[Array, float, float], bool] | None = None,
 ) -> tuple[Array, float, Outcome, str]:
     """Ascend from a point; return the end point, its value, the outcome and a detail.
 
-    Far from the maximum the curvature is computed at each step; near it, gradients update it. The ascent stops on its
-    way to a known maximum.
+    Far from the maximum the curvature is computed at each step; near it, gradients update it. The ascent stops where
+    `is_known` says of a point, its value and the gain that a step promises that it leads to a known maximum.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
         return start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail
     size, limit = objective.size, STATIONARITY * np.sqrt(objective.size) / 2
     x = np.clip(start, *objective.bounds.T)
-    constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
+    constraints, precision = _Constraints(objective, x), objective.precision(x)
     if not constraints.allow(x, np.zeros(x.size)):
         x = x + constraints.step(x, np.zeros(x.size), precision)
     value, gradient = objective.evaluate(x)
@@ -369,7 +375,7 @@ def maximise(
         step = constraints.step(x, gradient, precision)
         promised = float(gradient @ step)
         met_tolerance = tolerance_nats is not None and promised <= tolerance_nats
-        if known is not None and known.is_ahead(x, value, promised):
+        if is_known is not None and is_known(x, value, promised):
             return x, value, Outcome.CONVERGED, "on the way to a maximum that is known"
         if met_tolerance or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
             return x, value, Outcome.CONVERGED, "no step promises more"
@@ -383,7 +389,7 @@ def maximise(
         else:
             x, value, gradient = found
         is_fresh = found is None or promised > FAR_GAIN_NATS
-        precision = _fresh_precision(objective, x) if is_fresh else updated(precision, x - last, before - gradient)
+        precision = objective.precision(x) if is_fresh else updated(precision, x - last, before - gradient)
     return x, value, Outcome.NOT_STATIONARY, detail
 
 
@@ -397,8 +403,10 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
     """Find a point near the maximum by steps of the input kernel's parameters, with all others optimal at each.
 
     Only these steps cost eigendecompositions. Their curvature is that of the profile likelihood, and the gradient that
-    of the objective.
+    of the objective. The start is returned unless there are many signals.
     """
+    if not _has_many(objective.task):
+        return x
     own = objective.is_of_inputs
     low, high = objective.bounds[own].T
     if not own.any() or own.all():
@@ -411,9 +419,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
 
     x, value = best_at(np.clip(x, *objective.bounds.T))
     gradient, curvature = objective.evaluate(x)[1][own], _profile_precision(objective, x, own)
-    for _ in range(MAX_INPUT_STEPS):
-        if curvature is None:
-            break
+    for _ in range(MAX_INPUT_STEPS if objective.has_information else 0):
         step = np.clip(x[own] + np.linalg.solve(curvature, gradient), low, high) - x[own]
         step *= _share_of(step, objective.units[own])
         promised = float(gradient @ step)
@@ -435,11 +441,9 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
     return x
 
 
-def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | None:
-    """Curvature of the profile likelihood in some of the parameters; None if unknown."""
+def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array:
+    """Curvature of the profile likelihood in some of the parameters."""
     precision = objective.precision(x)
-    if precision is None:
-        return None
     across, others = precision[np.ix_(~own, own)], precision[np.ix_(~own, ~own)]
     return np.asarray(precision[np.ix_(own, own)] - across.T @ np.linalg.solve(others, across))
 
@@ -457,11 +461,6 @@ def certified_outcome(
     return Outcome.NOT_STATIONARY, detail
 
 
-def _fresh_precision(objective: SmoothObjective, x: Array) -> Array:
-    precision = objective.precision(x)
-    return np.diag(objective.size / objective.units**2) if precision is None else precision
-
-
 def updated(precision: Array, step: Array, change: Array) -> Array:
     """Damped update of Broyden, Fletcher, Goldfarb, Shanno and Powell, which stays positive definite."""
     stepped = precision @ step
@@ -474,7 +473,7 @@ def updated(precision: Array, step: Array, change: Array) -> Array:
 
 
 def _climb(
-    objective: SmoothObjective, x: Array, value: float, step: Array, promised: float
+    objective: Objective, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """Return the point along a step that gains a share of the predicted gain; None if there is none."""
     share = _share_of(step, objective.units)
@@ -492,10 +491,14 @@ def _climb(
     return None
 
 
-def constrained_step(objective: Constrained, x: Array, gradient: Array, precision: Array) -> Array:
-    """Feasible step of largest gain in a quadratic model, limited in length."""
-    step = _Constraints(objective, x).step(x, gradient, precision)
-    return step * _share_of(step, objective.units)
+def constrained_step(objective: Objective, x: Array, gradient: Array, precision: Array, own_bounds: Array) -> Array:
+    """Feasible step of largest gain in a quadratic model, limited in length.
+
+    Parameters of a likelihood may follow those of the objective, with bounds of their own and units of one.
+    """
+    constraints = _Constraints(objective, x, own_bounds)
+    step = constraints.step(x, gradient, precision)
+    return step * _share_of(step, constraints.units)
 
 
 def _share_of(step: Array, units: Array) -> float:
@@ -510,10 +513,11 @@ class _Constraints:
     from well above zero to zero at once, where the slope in its power vanishes and no search leaves again.
     """
 
-    def __init__(self, objective: Constrained, x: Array) -> None:
-        self.objective, self.units, self.start = objective, objective.units, x
+    def __init__(self, objective: Objective, x: Array, own_bounds: Array = NOTHING) -> None:
+        self.objective, self.start = objective, x
         self.filters: list[Array] = []  # rows of each, to which those that steps would violate are added
-        self.low, self.high = objective.bounds.T
+        self.units = np.append(objective.units, np.ones(len(own_bounds)))
+        self.low, self.high = np.vstack([objective.bounds, own_bounds]).T
 
     def allow(self, x: Array, step: Array) -> bool:
         """Return whether a step from a point is feasible."""
@@ -625,7 +629,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
     if task.known_noise is not None:
         noises = [task.known_noise]
-    evidence = objective.modal(objective.join(kernel.theta, input_theta, noises[0]))
+    evidence: Any = objective.evidence(objective.join(kernel.theta, input_theta, noises[0]), by_modes=True)
     rows, data = evidence.rows, evidence.data
     best, block = list[tuple[float, Array, float]](), max(1, MAX_BLOCK // data.energies.size)
     for grid in GRIDS:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import softmax
@@ -132,37 +131,26 @@ def averaging_weights(log_scores: Array) -> Array:
     return np.asarray(softmax(log_scores))
 
 
-@dataclass(frozen=True, eq=False)
-class Quantiles:
-    """Distributions of single values as weighted points, in the user's units."""
-
-    points: Array  # shape (n_values, n_points)
-    weights: Array  # of the points, equal for all values; they add up to one
-
-    @classmethod
-    def mixed(cls, weights: Array, parts: list[Array]) -> Quantiles:
-        """Mixture of several distributions, each of equally likely points of shape (n_values, n_points)."""
-        shares = [np.full(part.shape[1], weight / part.shape[1]) for weight, part in zip(weights, parts, strict=True)]
-        return cls(np.concatenate(parts, axis=1), np.concatenate(shares))
-
-    def distance(self, other: Quantiles) -> float:
-        """Mean distance of two independent values, by the distribution functions at all points."""
-        points = np.concatenate([self.points, other.points], axis=1)
-        order, is_own = np.argsort(points, axis=1), np.arange(points.shape[1]) < self.weights.size
-        gaps = np.diff(np.take_along_axis(points, order, axis=1), axis=1)
-        both = np.concatenate([self.weights, other.weights])
-        first, second = (np.cumsum((both * mine)[order], axis=1)[:, :-1] for mine in (is_own, ~is_own))
-        return float(np.mean(np.sum(gaps * (first * (1 - second) + second * (1 - first)), axis=1)))
-
-
-def weights_by_crps(observed: Array, distributions: Sequence[Quantiles]) -> Array:
+def weights_by_crps(observed: Array, points: Array, shares: Array) -> Array:
     """Weights of a mixture of distributions with the least mean CRPS of the observed values.
 
     Equation (19c): in its energy form the score is a quadratic function of the weights.
+
+    Parameters
+    ----------
+    observed : array of shape (n_values,)
+        Values, in the user's units.
+    points : array of shape (n_values, n_points)
+        Points of the distributions of each value.
+    shares : array of shape (n_distributions, n_points)
+        Probabilities of the points under each distribution, equal for all values; rows add up to one.
     """
-    errors = np.array([np.mean(np.abs(one.points - observed[:, None]) @ one.weights) for one in distributions])
-    distances = np.array([[one.distance(other) for other in distributions] for one in distributions])
-    unit = float(np.mean(errors)) or 1.0
+    errors = shares @ np.mean(np.abs(points - observed[:, None]), axis=0)
+    order = np.argsort(points, axis=1)
+    gaps = np.diff(np.take_along_axis(points, order, axis=1), axis=1)
+    below = np.cumsum(shares[:, order], axis=2)[:, :, :-1]  # distribution functions between the points
+    half = np.einsum("np,knp,lnp->kl", gaps, below, 1 - below, optimize=True) / len(observed)
+    distances, unit = half + half.T, float(np.mean(errors)) or 1.0
 
     def score(weights: Array) -> tuple[float, Array]:
         between = distances @ weights

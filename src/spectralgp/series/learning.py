@@ -11,9 +11,8 @@ import numpy as np
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.saved import Number, Positive, StoredAs, axes
 from spectralgp.learning import Certificate, Fit, Outcome, Sqp, Stage, Task
-from spectralgp.learning.expectations import Expectation, count_of
 from spectralgp.learning.fit import SearchReport
-from spectralgp.learning.missing import learn_incomplete, with_evidence
+from spectralgp.learning.missing import Expectation, count_of, learn_incomplete, with_evidence
 from spectralgp.learning.objective import FIRST_NOISE_SHARE, Objective
 from spectralgp.model.fields import GraphGP, ProcessKernel, RatePriors
 from spectralgp.model.fields.processes import SHIFTS
@@ -69,7 +68,6 @@ class SeriesFit(SearchReport):
         model, kernel = fit.model, process_kernel(fit.model)
         objective = Objective(task, kernel, model.spectrum)
         precision = objective.precision(objective.point(model))
-        assert precision is not None  # since the kernel is a function on the spectrum
         report = fit.log_likelihood, fit.log_posterior, fit.certificate, fit.outcome, fit.detail, fit.stages
         return cls(kernel, model.noise_variance, process_of(model), *report, precision)
 

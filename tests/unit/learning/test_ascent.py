@@ -62,6 +62,8 @@ def test_an_update_is_that_of_powell(curvature):
 class Parabola:
     """A concave parabola between bounds, of which filters may have to be positive."""
 
+    has_information = True
+
     def __init__(self, top, curvature, low=-np.inf, high=np.inf, level=0.0, filters=()):
         self.top, self.curvature, self.level, self.filters = np.array(top, float), np.array(curvature), level, filters
         self.bounds = np.stack([np.full(self.top.size, low), np.full(self.top.size, high)], axis=1)
@@ -171,15 +173,6 @@ def test_a_step_that_is_too_long_is_cut_to_the_top_of_a_parabola_within_reason(b
     objective.precision = lambda x: np.eye(1)
     maximise(objective, np.zeros(1), 1)
     np.testing.assert_allclose(np.ravel(objective.points)[: len(points)], points, atol=1e-9)
-
-
-def test_a_curvature_that_is_not_known_is_that_of_one_unit_per_observation():
-    """Ten observations, and a parabola as steep: the first step leads to its top, in units of two."""
-    objective = Counting([0.9, -1.2], np.diag([10.0, 10.0]) / 4)
-    objective.units, objective.precision = np.full(2, 2.0), lambda x: None
-    x, *_ = maximise(objective, np.zeros(2), 100)
-    np.testing.assert_allclose(objective.points[1], [0.9, -1.2])
-    np.testing.assert_allclose(x, [0.9, -1.2])
 
 
 def filters_at(*rows):

@@ -25,7 +25,7 @@ from spectralgp.learning.candidates import (
 )
 from spectralgp.learning.folds import _points
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, residual_of
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
 from tolerances import FORMULA
@@ -171,11 +171,12 @@ def test_candidates_stand_beside_each_other():
     whole, first, second = (
         folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
     )
-    both = first.joined_with(second)
+    both = FoldScores.joined([first, second])
     np.testing.assert_array_equal(both.log_densities, whole.log_densities)
     np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
     assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
-    assert FoldScores(first.log_densities, None, 7, first.fits).joined_with(second).value_log_densities is None
+    bare = FoldScores(first.log_densities, None, 7, first.fits)
+    assert FoldScores.joined([bare, second]).value_log_densities is None
 
 
 def numbers(*shape):
@@ -211,7 +212,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     one, other = FoldScores(numbers(5, 2), None, 8, ("a", "b")), FoldScores(numbers(5, 1), None, 8, ("c",))
     first = FoldScores(one.log_densities, numbers(5, 3, 2), 8, one.fits, None, numbers(5, 3, 2), one)
     second = FoldScores(other.log_densities, numbers(5, 3, 1), 8, other.fits, None, numbers(5, 3, 1), other)
-    both = first.joined_with(second)
+    both = FoldScores.joined([first, second])
     logs = np.hstack([one.log_densities, other.log_densities])
     np.testing.assert_array_equal(both.log_densities, logs)
     np.testing.assert_array_equal(both.of_signals.log_densities, logs)
@@ -219,7 +220,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
     for name in ("value_log_densities", "errors"):
         joined = np.concatenate([getattr(first, name), getattr(second, name)], axis=-1)
         np.testing.assert_array_equal(getattr(both, name), joined)
-    for found in (first.joined_with(other), one.joined_with(second)):
+    for found in (FoldScores.joined([first, other]), FoldScores.joined([one, second])):
         assert found.of_signals is found.value_log_densities is found.errors is None
         np.testing.assert_array_equal(found.log_densities, logs)
 
@@ -293,14 +294,14 @@ def candidate_of(setting, kernel):
 
 @pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
 def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
-    residual = residual_of(candidate_of(setting_of(), kernel).kernel)
+    residual = candidate_of(setting_of(), kernel).kernel.residual
     assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
     assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
-    assert residual_of(candidate_of(setting_of(residual=None), kernel).kernel) is None
+    assert candidate_of(setting_of(residual=None), kernel).kernel.residual is None
     own = setting_of(residual=Diffusion(strength=0.3))
-    assert residual_of(candidate_of(own, Diffusion()).kernel).strength == 0.3
+    assert candidate_of(own, Diffusion()).kernel.residual.strength == 0.3
     # what neighbours share is noise without edges
-    assert residual_of(candidate_of(setting_of(Graph(np.zeros((7, 7)))), kernel).kernel) is None
+    assert candidate_of(setting_of(Graph(np.zeros((7, 7)))), kernel).kernel.residual is None
 
 
 def test_names_say_what_a_candidate_is_made_of():

@@ -15,7 +15,7 @@ import oracle
 from cases import GRAPHS
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
 from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
-from spectralgp.learning.families import learn_all
+from spectralgp.learning.candidates import learn_all
 from spectralgp.learning.hidden import MOST_FILLING, HiddenEntries, hidden_like_missing
 from spectralgp.model.kernels import StandardisedKernel, WithResidual
 from spectralgp.model.signals import read_signals
@@ -218,7 +218,7 @@ def test_every_model_is_learnt_once(monkeypatch):
     calls = []
     learnt = missing.learn_incomplete
     monkeypatch.setattr(
-        "spectralgp.learning.families.learn_incomplete", lambda *args: calls.append(args) or learnt(*args)
+        "spectralgp.learning.candidates.learn_incomplete", lambda *args: calls.append(args) or learnt(*args)
     )
     model = GraphGPRegressor(GRAPH).fit(INPUTS, holed())
     assert len(calls) == len(model.learnt_.tried)

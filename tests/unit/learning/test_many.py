@@ -13,7 +13,8 @@ import oracle
 import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Task, condition, learn, log_marginal_likelihood
 from spectralgp.datasets import sensor_graph
-from spectralgp.learning import many
+from spectralgp.learning import Stacking, many
+from spectralgp.learning.candidates import Choices, Setting
 from tolerances import FORMULA, OPTIMUM
 
 N_SIGNALS, N_NODES = 80, 8
@@ -33,7 +34,7 @@ def problem():
 @pytest.fixture
 def few(monkeypatch):
     """Limits under which the problem has many signals."""
-    monkeypatch.setattr(many, "MOST_LEARNT_WHOLE", 60)
+    monkeypatch.setattr("spectralgp.learning.candidates.MOST_LEARNT_WHOLE", 60)
     monkeypatch.setattr(many, "LEARNT_FROM", 40)
 
 
@@ -242,8 +243,9 @@ def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, ver
 def test_up_to_1500_signals_are_learnt_from_whole_and_of_more_1000():
     graph = Graph(np.zeros((2, 2)))
     few, more = (Task.of(graph, None, np.empty((number, 0)), np.zeros((number, 2))) for number in (1_500, 1_501))
-    assert many.rows_to_learn_from(few, np.random.default_rng(0)) is None
-    rows = many.rows_to_learn_from(more, np.random.default_rng(0))
+    has_many = [Choices(Setting(task, {}), (), Stacking()).has_many_signals for task in (few, more)]
+    assert has_many == [False, True]
+    rows = many.rows_to_learn_from(1_501, np.random.default_rng(0))
     assert rows.size == np.unique(rows).size == 1_000
     assert np.all(np.diff(rows) > 0)
     assert (rows[0] >= 0, rows[-1] <= 1_500, rows[-1] > 1_450) == (True, True, True)

@@ -24,10 +24,9 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.learning import Sqp, expectations, missing
+from spectralgp.learning import Sqp, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.expectations import LatentExpectation, MissingValueExpectation
-from spectralgp.learning.missing import objective_of
+from spectralgp.learning.missing import LatentExpectation, MissingValueExpectation, objective_of
 from spectralgp.model.fields import ObservationModel, partial_observations
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
@@ -67,7 +66,7 @@ COSTS["nodes"] = (6, 9, 19)
 @pytest.fixture
 def by_draws(monkeypatch):
     """A switch: from its call on, nothing is completed exactly."""
-    return lambda: monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", 0)
+    return lambda: monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -213,7 +212,7 @@ def test_there_are_no_more_draws_than_memory_is_meant_for(size, n_draws):
     for place, needs_passes in enumerate((False, True)):
         spectrum = SimpleNamespace(needs_passes=needs_passes)
         task = SimpleNamespace(signals=SimpleNamespace(shape=(1, size)), spectrum=spectrum)
-        assert expectations.max_draws(task) == (n_draws if isinstance(n_draws, int) else n_draws[place])
+        assert missing.max_draws(task) == (n_draws if isinstance(n_draws, int) else n_draws[place])
 
 
 def test_holes_are_completed_exactly_where_that_is_cheap():
@@ -227,7 +226,7 @@ def test_holes_are_completed_exactly_where_that_is_cheap():
     assert MissingValueExpectation.of(task, most_operations=limit).n_draws is None
     assert MissingValueExpectation.of(task, most_operations=limit - 1).n_draws == 8
     assert MissingValueExpectation.of(task, is_coarse=True, most_operations=limit - 1).n_draws == 4
-    assert [expectations.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
+    assert [missing.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
 
 
 def test_few_holes_are_completed_exactly_in_coarse_fits_too():
@@ -272,8 +271,8 @@ class Hill:
 
     units, bounds = np.ones(2), np.array([[-1e3, 1e3], [-1e3, 1e3]])
 
-    def __init__(self, precision, slope) -> None:
-        self.known, self.slope, self.noises = precision, slope, []
+    def __init__(self, precision, slope, has_information=True) -> None:
+        self.known, self.slope, self.noises, self.has_information = precision, slope, [], has_information
 
     def precision(self, x, noise):
         self.noises.append(noise)
@@ -313,6 +312,6 @@ def test_where_a_step_would_lead_is_newtons_step_with_the_noise_of_sites(likelih
         assert there == pytest.approx(here + 0.25 * (target - here))
     expectation.settle(hill, before, before + 1.0, 1e-4 - expectation.gain)
     assert expectation.left_nats == pytest.approx(1e-4 / 0.02)  # no more than fifty times the gain
-    expectation.settle(Hill(None, slope), before, before, 5.0)
+    expectation.settle(Hill(np.eye(2), slope, has_information=False), before, before, 5.0)
     assert expectation.ahead is None
     assert expectation.left_nats is None

@@ -29,7 +29,7 @@ from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import NOISE_FLOOR, told_apart
 from spectralgp.model.fields import log_marginal_likelihood, standard_deviation
 from spectralgp.model.fields.factors import SERIES_OF_DRAWS
-from spectralgp.model.kernels import WithResidual, residual_of
+from spectralgp.model.kernels import WithResidual
 
 NOISE = 0.3
 SMOOTH = Diffusion(40.0, laplacian="combinatorial", scaled=True)
@@ -62,7 +62,7 @@ RESIDUAL = WithResidual.of(Polynomial(2), Polynomial(2))
 def test_the_default_finds_the_noise_within_five_per_cent(seed: int) -> None:
     graph, inputs, signals = drawn(seed)
     model = GraphGPRegressor(graph).fit(inputs, signals)
-    assert any(residual_of(fit.model.graph_kernel) is not None for fit in model.fits_)
+    assert any(fit.model.graph_kernel.residual is not None for fit in model.fits_)
     assert model.noise_variance_ == pytest.approx(NOISE, rel=0.05)
 
 

@@ -256,6 +256,6 @@ def test_white_variance_beside_all_else_leaves_less_information():
     """The same as so much more noise, but for the slope in its logarithm."""
     objective, x, _ = make(prior=None, noise_variance=0.3)
     more, y, _ = make(prior=None, noise_variance=0.8)
-    assert oracle.relative_error(objective.information(x, 0.5), more.information(y)) < FORMULA
-    assert np.all(np.diag(objective.information(x)) > np.diag(more.information(y)))
+    assert oracle.relative_error(objective.evidence(x).information(0.5), more.evidence(y).information()) < FORMULA
+    assert np.all(np.diag(objective.evidence(x).information()) > np.diag(more.evidence(y).information()))
     assert oracle.relative_error(objective.precision(x, 0.5), more.precision(y)) < FORMULA

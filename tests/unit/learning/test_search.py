@@ -10,10 +10,10 @@ import pytest
 from cases import GRAPHS
 from spectralgp.graphs import Graph
 from spectralgp.learning import FoldScores, Sqp, Stacking, Task
-from spectralgp.learning.candidates import Setting, Variant
-from spectralgp.learning.search import Choices, Comparison, search, without_negligible
+from spectralgp.learning.candidates import Choices, Setting, Variant
+from spectralgp.learning.search import Comparison, search, without_negligible
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.weights import Quantiles, stacking_weights, weights_by_crps
+from spectralgp.learning.weights import stacking_weights, weights_by_crps
 from spectralgp.model.fields import Logarithms
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.signals import read_signals
@@ -92,10 +92,12 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph():
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     setting = setting_of(columns=BY_NODE)
-    *_, (independent, lagged) = stages_of(setting, [0, 1], scores)
+    *_, (*both, independent, lagged) = stages_of(setting, [0, 1], scores)
     assert independent == f"Identity, {scale}"
     start = f"Polynomial({degree}) normalized, node"  # the first of these parameters
-    assert lagged == f"Polynomial({degree}) normalized, {scale}, carry < {start}"
+    own = f"Polynomial({degree}) normalized, {scale}"
+    assert lagged == f"{own}, carry < {start}"
+    assert both == ([f"{own} < {start}"] if (degree, scale) == (4, "global") else [])  # which no stage tried before
 
 
 def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
@@ -176,8 +178,9 @@ def test_between_groups_whose_densities_do_not_compare_crps_decides():
     comparison.score([Variant(one, Identity(), "global") for one in settings])
     found = comparison.weighted()
     within = [stacking_weights(logs[:, ::2]), stacking_weights(logs[:, 1::2])]
-    quantiles = [Quantiles.mixed(own, points[place::2]) for place, own in enumerate(within)]
-    share = weights_by_crps(np.array([1.0, 2.0]), quantiles)[1]
+    shares = np.array([[within[0][0], 0, within[0][1], 0], [0, within[1][0], 0, within[1][1]]]) / 5
+    every = np.repeat(shares, 5, axis=1)
+    share = weights_by_crps(np.array([1.0, 2.0]), np.concatenate(points, axis=1), every)[1]
     assert 0.05 < share < 0.95
     expected = np.stack([(1 - share) * within[0], share * within[1]], axis=1).ravel()
     np.testing.assert_allclose([one.weight for one in found.compared], expected, atol=0.01)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -13,7 +15,6 @@ from cases import GRAPHS
 from spectralgp.learning import Draws, FittedModels, Task
 from spectralgp.learning.fitting import condition_all
 from spectralgp.learning.weights import (
-    Quantiles,
     simplex_weights,
     stacking_weights,
     weights_by_crps,
@@ -40,10 +41,22 @@ def mean_crps(weights, observed, parts) -> float:
     return total / len(observed)
 
 
+class Quantiles(NamedTuple):
+    """Distributions of values as points, with one weight each."""
+
+    points: np.ndarray
+    weights: np.ndarray
+
+
+def least_crps(observed, parts):
+    points, shares = np.concatenate([one.points for one in parts], axis=1), block_diag(*(one.weights for one in parts))
+    return weights_by_crps(observed, points, shares)
+
+
 def distributions(rng: np.random.Generator, n_values: int) -> Quantiles:
     weight, centres = rng.uniform(), rng.normal(size=(2, n_values, 1))
     parts = [centre + rng.uniform(0.1, 2) * rng.normal(size=(n_values, 5)) for centre in centres]
-    return Quantiles.mixed(np.array([weight, 1 - weight]), parts)
+    return Quantiles(np.concatenate(parts, axis=1), np.repeat([weight / 5, (1 - weight) / 5], 5))
 
 
 def best_by_scipy(score, n_models):
@@ -93,7 +106,7 @@ def by_error(rng, spread):
 
 def by_crps(rng, spread):
     observed, parts = spread * rng.normal(size=4), [distributions(rng, 4) for _ in range(3)]
-    return weights_by_crps(observed, parts), lambda one: -mean_crps(one, observed, parts)
+    return least_crps(observed, parts), lambda one: -mean_crps(one, observed, parts)
 
 
 def by_squares(rng, spread):
@@ -158,14 +171,14 @@ def test_steps_shrink_where_they_do_not_lead_up():
 
 def normal_points(n_values, center=0.0, scale=1.0):
     points = center + scale * norm.ppf((np.arange(19) + 0.5) / 19)
-    return Quantiles.mixed(np.ones(1), [np.tile(points, (n_values, 1))])
+    return Quantiles(np.tile(points, (n_values, 1)), np.full(19, 1 / 19))
 
 
 def test_the_right_distribution_gets_all_the_weight_by_crps():
     observed = np.random.default_rng(0).normal(size=3_000)
     right, wrong = normal_points(3_000), normal_points(3_000, 3.0, 4.0)
-    assert weights_by_crps(observed, [right, wrong])[0] > 0.97
-    assert weights_by_crps(observed, [wrong, right])[1] > 0.97
+    assert least_crps(observed, [right, wrong])[0] > 0.97
+    assert least_crps(observed, [wrong, right])[1] > 0.97
     # nineteen points are enough for the score of a normal distribution
     normal = np.mean(crps(observed, np.zeros(3_000), np.ones(3_000)))
     assert mean_crps([1.0, 0.0], observed, [right, wrong]) == pytest.approx(normal, rel=0.01)
@@ -176,8 +189,7 @@ def test_ties_do_not_decide():
     rng = np.random.default_rng(1)
     observed = np.where(rng.random(400) < 0.5, 0.0, rng.normal(size=400))
     shares = [
-        weights_by_crps(observed, [normal_points(400), normal_points(400, scale=width)])[1]
-        for width in (1e-2, 1e-6, 1e-12)
+        least_crps(observed, [normal_points(400), normal_points(400, scale=width)])[1] for width in (1e-2, 1e-6, 1e-12)
     ]
     assert np.ptp(shares) < 0.05
     assert 0.2 < shares[-1] < 0.8

@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
-from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, residual_of, with_amplitude
+from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, with_amplitude
 from spectralgp.model.spectra import (
     ExactSpectrum,
     FilterBank,
@@ -402,7 +402,7 @@ class GraphNodeCovariance(NodeCovariance):
         drawn: Any = 0.0
         if self.white_variance:
             drawn = self.basis.white(n_signals, random_state) * float(np.sqrt(self.white_variance))
-        if residual_of(self.kernel) is None:
+        if self.kernel.residual is None:
             return drawn
         return drawn + self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
 

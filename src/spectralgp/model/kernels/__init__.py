@@ -7,7 +7,6 @@ from spectralgp.model.kernels.base import (
     WithResidual,
     mean_power,
     power_jacobians,
-    residual_of,
     signal_of,
     with_residual,
     without_floor,

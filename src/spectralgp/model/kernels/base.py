@@ -359,11 +359,6 @@ def signal_of(kernel: GraphKernel) -> GraphKernel:
     return kernel.kernels[0] if isinstance(kernel, WithResidual) else kernel
 
 
-def residual_of(kernel: GraphKernel) -> SpectralKernel | None:
-    """Return the kernel of the residual, which inputs do not explain; None without one."""
-    return kernel.residual
-
-
 def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
     """Return the kernel with a residual; unchanged if it has one or is no function on the spectrum."""
     if isinstance(kernel, WithResidual) or not isinstance(kernel, SpectralKernel):

@@ -6,11 +6,13 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
@@ -65,7 +67,9 @@ class PositiveParameters(GraphKernel):
                     f"and bounds {bounds}. Widen {name}_bounds or pass 'fixed'."
                 )
 
-    @property
+    __getstate__ = without_caches
+
+    @cached_property
     def free_names(self) -> tuple[str, ...]:
         """Names of the parameters that are not fixed."""
         return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
@@ -75,7 +79,9 @@ class PositiveParameters(GraphKernel):
         return np.log([getattr(self, name) for name in self.free_names])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        return _replace(self, dict(zip(self.free_names, np.exp(theta).tolist(), strict=True)))
+        other = object.__new__(type(self))  # without the checks: bounds, which values may exceed, bind learning alone
+        other.__dict__.update({**vars(self), **dict(zip(self.free_names, np.exp(theta).tolist(), strict=True))})
+        return other
 
     def search(self) -> PositiveSearch:
         return PositiveSearch(self)

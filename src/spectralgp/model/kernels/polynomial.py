@@ -14,11 +14,10 @@ from numpy.polynomial.chebyshev import chebder, chebroots, chebtrim, chebvander
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.arrays import frozen, without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
-from spectralgp.graphs.weights import frozen
 from spectralgp.model.kernels.base import GraphKernel, SpectralKernel
 from spectralgp.model.kernels.search import SIGNAL_SHARE, KernelSearch, LogPrior, Positivity
 from spectralgp.model.spectra import Spectrum

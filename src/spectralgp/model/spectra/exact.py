@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from spectralgp._basics.arrays import few_threads, times_matrix, without_caches
+from spectralgp._basics.arrays import few_threads, frozen, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp._basics.saved import axes
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
-from spectralgp.graphs.weights import frozen
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra.base import (
     Filters,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
 
-from spectralgp._basics.arrays import device_of, on_host
+from spectralgp._basics.arrays import device_of, frozen, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import mention
 from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axes, ge
@@ -37,7 +37,6 @@ from spectralgp.graphs.operators import (
     tighten,
     traces,
 )
-from spectralgp.graphs.weights import frozen
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra.base import (
     Filters,

@@ -26,7 +26,6 @@ from spectralgp.model.fields import (
     probability_transforms,
     standard_deviation,
 )
-from spectralgp.model.kernels import residual_of
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
@@ -373,7 +372,7 @@ def _bands(model: Any, heaviest: Posterior) -> FilterBands:
     if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
         has: dict[Which, bool] = {
             "signal": True,
-            "residual": any(residual_of(one.prior.graph_kernel) is not None for one in posteriors),
+            "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
             "carry": any(map(_carries, posteriors)),
         }
         for which in (which for which, is_there in has.items() if is_there):
