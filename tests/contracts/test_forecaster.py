@@ -486,7 +486,7 @@ def test_a_model_of_the_graph_moves_to_another_graph(model):
     np.testing.assert_allclose(moved.scale_, np.sqrt(np.mean(model.scale_**2)))
     np.testing.assert_allclose(after.mean.at(np.array([7.0])), before.mean.levels.mean())
     (member,) = after.stack.members
-    power = before.stack.heaviest_on_graph.kernel.powers[0]
+    power = before.stack.heaviest.fit.kernel.powers[0]
     frequencies = decompose(larger, power.laplacian, scaled=True).eigenvalues
     np.testing.assert_allclose(member.process.powers[0], power.power(frequencies))
     assert (after.recent.shape, bool(after.recent.any()), moved.backtest_) == ((3, 9), False, None)

@@ -221,7 +221,7 @@ def test_any_pattern_of_missing_values_is_learnt_from(seed, share, empty, dead):
     assert (said is None) == (np.isfinite(learnt).any(axis=1).sum() < 40)  # of which a fifth is too short a block
     if said is not None:
         assert all(np.isfinite(found.factor) and found.factor >= 1 for found in said.by_horizon)
-        assert said.trials.weights.sum() == pytest.approx(1.0)
+        assert said.weights.sum() == pytest.approx(1.0)
     assert sum(model.weights_.values()) == pytest.approx(1.0)
     assert (model.model_.stack.inflations > 0).all()
     densities = model.log_predictive_density(after, joint=False)

@@ -38,7 +38,7 @@ def test_orders_of_nodes_are_undone_along_any_axis():
     values = np.arange(6.0).reshape(2, 3)
     assert FORM.to_graph(values).tolist() == [[1, 2, 0], [4, 5, 3]]
     np.testing.assert_array_equal(FORM.to_user(FORM.to_graph(values)), values)
-    np.testing.assert_array_equal(FORM.to_user(FORM.to_graph(values).T, axis=0), values.T)
+    np.testing.assert_array_equal(FORM.to_user(FORM.to_graph(values).T, 0), values.T)
     read = FORM.in_graph(np.array([[1, 2, 3]]))
     assert read.dtype == float
     assert read.tolist() == [[2, 3, 1]]

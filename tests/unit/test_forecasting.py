@@ -38,7 +38,6 @@ from spectralgp.series.stack import (
     Ensemble,
     EnsembleMember,
     HorizonScores,
-    MemberScores,
     _forecasts,
     _MemberForecasts,
     _validated_at,
@@ -680,7 +679,7 @@ def all_forecasts(one_by_one, series, horizon):
 
 def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series, one_by_one):
     found = validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
-    assert (found.trials.horizons.tolist(), found.trials.names) == ([1, 2, 3, 6], ("separable", "nodes"))
+    assert (found.horizons.tolist(), found.names) == ([1, 2, 3, 6], ("separable", "nodes"))
     errors, table, forecasts = [], [], []
     for horizon in (1, 2, 3, 6):
         origins, rows, observed, means, variances = all_forecasts(one_by_one, series, horizon)
@@ -689,7 +688,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
         errors.append([observed[inside] - mean[inside] for mean in means])
         table.append([np.sqrt(np.mean(one**2)) for one in errors[-1]])
         forecasts.append(_MemberForecasts(horizon, origins, rows, observed, means, variances))
-    np.testing.assert_allclose(found.trials.errors, table, rtol=1e-8)
+    np.testing.assert_allclose(found.errors, table, rtol=1e-8)
     np.testing.assert_array_equal(found.weights, weights_by_squares(errors))
     ends = [
         [as_correlations(one.process.filtered(np.arange(60.0), series).forecast([59.0 + h]).node_covariance(0))]
@@ -707,8 +706,9 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
         assert (said.penalty, said.factor) == pytest.approx((alone.penalty, alone.factor))
         totals.append(alone.densities)
     best = np.max(totals, axis=2).sum(axis=0)  # of each member, with the best share of the errors at every horizon
-    assert found.spread == np.argmax(best)
-    np.testing.assert_array_equal(found.shares, [SHARES[np.argmax(one[found.spread])] for one in totals])
+    spread = int(np.argmax(best))
+    assert found.spread == found.names[spread]
+    np.testing.assert_array_equal(found.shares, [SHARES[np.argmax(one[spread])] for one in totals])
 
 
 def test_values_that_are_not_there_are_not_judged(members, series):
@@ -728,7 +728,7 @@ def test_blocks_are_shares_of_the_rows_with_values(members, series):
     gaps = np.insert(series, [20] * 15 + [40] * 25 + [60] * 30, np.nan, axis=0)
     assert block_ends(gaps) == [51, 88, 100]  # thirty-six, forty-eight and sixty rows with values are before these
     found = validated(members, np.arange(130.0), gaps, with_drift=True)
-    assert found.trials.horizons.tolist() == [1, 2, 3, 6]
+    assert found.horizons.tolist() == [1, 2, 3, 6]
     for horizon, one in zip((1, 2, 3, 6), found.by_horizon, strict=True):
         assert np.isfinite(one.scored.observed).all()
         assert one.factor >= 1
@@ -761,7 +761,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
 def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series, monkeypatch):
     monkeypatch.setattr("spectralgp.series.stack.STILL", np.inf)  # as of nodes that never moved
     found = validated(members, np.arange(60.0), series, with_drift=True)
-    assert found.spread == int(np.argmax(found.weights))
+    assert found.spread == found.names[int(np.argmax(found.weights))]
     assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
     assert [(one.factor, one.penalty, one.scored) for one in found.by_horizon] == [(1.0, None, None)] * 4
 
@@ -775,7 +775,7 @@ def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, se
     monkeypatch.setattr("spectralgp.series.stack.MOST_CORRELATED", 2)
     found = validated(members, steps, series, with_drift=True)
     assert {one.densities.shape for one in found.by_horizon} == {(0, len(SHARES))}
-    assert (found.spread, found.shares.tolist()) == (int(np.argmax(found.weights)), [0.0] * 4)
+    assert (found.spread, found.shares.tolist()) == (found.names[int(np.argmax(found.weights))], [0.0] * 4)
     monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 3)
     found = validated(members, steps, series, with_drift=True)
     assert [len(one.drift_gains) for one in found.by_horizon] == [2] * 4
@@ -796,7 +796,7 @@ def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_th
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
     alone = ModalProcess((MaternComponent(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
     found = validated([EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
-    assert (found.spread, found.shares.tolist(), found.weights.tolist()) == (0, [0.0] * 4, [1.0])
+    assert (found.spread, found.shares.tolist(), found.weights.tolist()) == ("nodes", [0.0] * 4, [1.0])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
@@ -810,9 +810,8 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
         HorizonScores(5.0, (0.5, 0.5), 1.1, nothing, None),
     ]
     shares = np.array([0.0, share, 0.0, 0.0])
-    decided = BlockValidation(
-        MemberScores(("separable", "nodes"), weights, horizons, np.ones((4, 2))), weights, 1, shares, tuple(said)
-    )
+    names = "separable", "nodes"
+    decided = BlockValidation(names, weights, horizons, np.ones((4, 2)), "nodes", shares, tuple(said))
     found = stacked(members, decided, np.arange(float(N_ROWS)), series)
     assert (found.spread, found.drifting.tolist(), found.drift_horizons) == (1, [-1, 0, -1, 1], [2, 6])
     np.testing.assert_array_equal(found.shares, shares)
@@ -849,7 +848,7 @@ def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series
         np.testing.assert_array_equal(found.mean(mean, rows, horizon), mean[0])
         np.testing.assert_array_equal(found.variance([np.ones(3), np.full(3, np.nan)], horizon), np.ones(3))
         np.testing.assert_allclose(found.correlation(np.diag([1.0, 4.0, 9.0]), horizon), np.eye(3))
-    assert found.heaviest_on_graph is None
+    assert found.heaviest.fit is None
     assert (found.drift.shape, found.correlations.shape) == ((0, 9, 3), (0, 3, 3))
 
 
@@ -862,7 +861,7 @@ def test_the_heaviest_on_the_graph_is_that_of_the_largest_weight_with_a_fit(memb
     )
     nothing = np.empty((0, 9, 3)), np.array([-1]), np.ones((1, 3)), np.zeros(1), np.empty((0, 3, 3))
     for weights, expected in (([0.6, 0.1, 0.3], fits[1]), ([0.6, 0.3, 0.1], fits[0]), ([1.0, 0.0, 0.0], fits[0])):
-        assert Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest_on_graph is expected
+        assert Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest.fit is expected
 
 
 def test_blocks_are_long_enough_for_their_horizons():

@@ -32,7 +32,7 @@ from spectralgp.series.model import (
     season_rows,
     summary_of,
 )
-from spectralgp.series.stack import BlockValidation, Ensemble, EnsembleMember, HorizonScores, MemberScores
+from spectralgp.series.stack import BlockValidation, Ensemble, EnsembleMember, HorizonScores
 from spectralgp.series.times import NumericClock
 from tolerances import STANDARD_ERRORS
 
@@ -237,8 +237,8 @@ def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
     everything, cut = rows(0, N_ROWS), 18
     seen = [ScoredForecasts(np.array([20, 25]), OWN[[20, 25]], OWN[[20, 25]] + 0.3, np.full((2, 3), 0.7)), None]
     said = tuple(HorizonScores(None, (), 1.0, np.zeros((2, 1)), one) for one in seen)
-    trials = MemberScores(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)))
-    found = _block_scores(everything, model.mean, SCALES, BlockValidation(trials, WEIGHTS, 0, SHARES, said), cut)
+    trials = BlockValidation(("graph", "nodes"), WEIGHTS, np.array([2, 6]), np.ones((2, 2)), "graph", SHARES, said)
+    found = _block_scores(everything, model.mean, SCALES, trials, cut)
     assert (found.horizons.tolist(), found.n_origins.tolist()) == ([2], [2])
     observed = everything.values[[20, 25]]
     expected = [observed, observed + 0.3 * SCALES, np.tile(0.7 * SCALES, (2, 1))]
@@ -247,7 +247,7 @@ def test_what_held_out_blocks_said_is_scored_in_the_units_of_the_user(model):
     changes = np.sqrt(np.mean((everything.values[2:cut] - everything.values[: cut - 2]) ** 2, axis=0))
     again = np.mean(crps_of(observed, everything.values[[18, 23]], changes))
     assert found.crps["persistence"][0] == pytest.approx(again, rel=1e-6)
-    nothing = BlockValidation(trials, WEIGHTS, 0, SHARES, (said[1], said[1]))
+    nothing = replace(trials, by_horizon=(said[1], said[1]))
     assert _block_scores(everything, model.mean, SCALES, nothing, cut) is None
 
 
@@ -275,7 +275,7 @@ def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
 
 def test_a_summary_has_the_mean_the_members_and_what_blocks_said(model):
     graph = Graph.from_edges([(0, 1), (1, 2)])
-    trials = MemberScores(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
+    trials = BlockValidation(("graph", "nodes on their own"), WEIGHTS, np.array([1, 6]), np.ones((2, 2)))
     seasonal = replace(model.mean, seasons=(Season("day", 24.0, (1, 2)), Season("", 7.5, (1,))))
     told = replace(model, mean=seasonal, trials=trials, notes=("odd rows",))
     assert summary_of(told, None, graph).split("\n") == [

@@ -154,7 +154,7 @@ def predict(
     found = load(model)
     if isinstance(found, GraphGPClassifier):
         beside = (observing.exposure, observing.trials, output.std, output.level, output.long)
-        if any((signals, inputs, at, observed, *beside)) or not found._read.form.is_flat:
+        if any((signals, inputs, at, observed, *beside)) or not found._alignment.form.is_flat:
             raise typer.BadParameter("a model of classes of nodes must be given --out alone; got more options.")
         return answers.written_classes(found, output.out)
     fitted = files.signal_model(found, model)

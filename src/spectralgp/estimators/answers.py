@@ -182,8 +182,8 @@ def imputed_signals(
                 found = posterior.imputed(rows[chosen])
             else:
                 new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
-                new = new if observed_by is None else observed_with(new, observed_by.some(chosen))
-                found = new.given(signals[chosen])
+                own = None if observed_by is None else observed_by.some(chosen)
+                found = observed_with(new, own).given(signals[chosen])
             values[missing] = found.values[missing[chosen]]
             variances[missing] = found.values_variance()[missing[chosen]]
     return values, variances
@@ -192,31 +192,25 @@ def imputed_signals(
 def training_numbers(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
     """Number of the training signal with the inputs and values of each signal; -1 for new ones.
 
-    Centred and scaled values are compared: the nearest training signal with the same inputs and missing values is
-    taken, if every value differs by rounding alone; of equal ones, one not taken yet.
+    The nearest training signal with the same inputs and missing values is taken, if every value differs by rounding
+    alone; of equal ones, one not taken yet.
     """
     rows = np.full(len(signals), -1, dtype=np.intp)
     if not posterior.inputs.shape[0]:  # no signals yet
         return rows
     if posterior.transformation is not None:
         features = posterior.transformation.inputs(features)
-        signals = posterior.transformation.signals(signals, features)
-    units, known = posterior.signals.units, np.asarray(on_host(posterior.signals.as_observed), dtype=float)
-    scales = units.signal_scales
-    if scales is not None:
-        units, known = units.of_new, known * scales[:, None]
-    offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
-    given, raw = (signals - offset) / divisor, np.abs((known * divisor + offset)[~np.isnan(known)])
+    known, offset = np.asarray(on_host(posterior.given_signals), dtype=float), on_host(posterior.signals.units.offset)
     # a value was rounded at the size of what was subtracted, a mean of all at that of the largest
-    tolerance = np.broadcast_to(SAME_VALUE * (raw.max() + np.abs(offset)) / divisor, signals.shape[1:])
+    tolerance = np.broadcast_to(SAME_VALUE * (np.nanmax(np.abs(known)) + np.abs(offset)), signals.shape[1:])
     n_taken, is_missing = np.zeros(len(known), dtype=np.intp), np.isnan(known)
     for number, equal in enumerate(posterior.prior.input_kernel.form.equal_rows(posterior.inputs, features)):
-        seen = np.flatnonzero(~np.isnan(given[number]))
+        seen = np.flatnonzero(~np.isnan(signals[number]))
         candidates = np.array(equal, dtype=np.intp)
-        candidates = candidates[np.all(is_missing[candidates] == np.isnan(given[number]), axis=1)]
+        candidates = candidates[np.all(is_missing[candidates] == np.isnan(signals[number]), axis=1)]
         distances = np.zeros(candidates.size)
         for nodes in (seen[:FIRST_COMPARED], seen):  # most signals differ at the first of them
-            apart = np.abs(known[candidates[:, None], nodes] - given[number, nodes])
+            apart = np.abs(known[candidates[:, None], nodes] - signals[number, nodes])
             near = np.all(apart <= tolerance[nodes], axis=1)
             candidates, distances = candidates[near], apart[near].max(axis=1, initial=0.0)
         if candidates.size:
@@ -262,8 +256,8 @@ def with_more_signals(
     """Learnt models conditioned on more signals, with inputs in the form that kernels take."""
     candidates, draws = [], learnt.draws
     if learnt.posterior.is_averaged:
-        new: Any = learnt.posterior.at(features)
-        shares = (new if observed_by is None else observed_with(new, observed_by)).weights_given(signals)
+        mixture: Any = observed_with(learnt.posterior.at(features), observed_by)
+        shares = mixture.weights_given(signals)
         pairs = zip(draws, learnt.weights, strict=True)
         draws = tuple(replace(one, weights=shares) if weight else one for one, weight in pairs)
     for candidate in learnt.candidates:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import as_table, frame_index, frame_names, is_data_array, rows_first, series_index
 from spectralgp.estimators import reading, saving
-from spectralgp.estimators.alignment import Alignment, Order
+from spectralgp.estimators.observing import Alignment
 from spectralgp.estimators.reading import SignalFormat, checked_inputs, matched_graph, spectrum_settings
-from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.graphs import GraphBase
 from spectralgp.learning.classes import (
     LENGTHS,
     ClassMember,
@@ -34,7 +33,7 @@ from spectralgp.model.fields.classes import ClassSites
 from spectralgp.model.spectra import SpectrumSettings
 
 MOST_LABELS = 2_000  # whose covariance is a full matrix, factored for each class
-UNLABELLED = -1
+UNLABELLED, NO_LABEL = -1, np.array(None)  # as users write it, and as arrays of labels hold it
 
 
 class GraphGPClassifier(ClassifierMixin, BaseEstimator):
@@ -123,17 +122,17 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "graph must be a graph on the nodes; got None. For example pass Graph.from_points(points, 10)."
             )
-        given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
-        read = _read_labels(y, given)
-        classes, entries = _entries(read)
-        self._condition(given, read, classes, entries, self._read_inputs(X, read))
+        given = reading.given_graph(self.graph)
+        labels, alignment = _read_labels(y, given)
+        classes, entries = _entries(labels, alignment)
+        self._condition(given, alignment, classes, entries, self._read_inputs(X, alignment))
         return self
 
     @property
     def _warnings(self) -> list[Warning]:
         return class_warnings(self._mixture)
 
-    def _read_inputs(self, X: Any, read: Labels) -> Array | None:
+    def _read_inputs(self, X: Any, alignment: Alignment) -> Array | None:
         """Features of nodes or inputs of signals, checked and in the order of the labels."""
         if X is None:
             reading.set_features(self, None)
@@ -141,19 +140,20 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             return None
         table = as_table(X, "X", allow_dates=True)
         values = checked_inputs(self, table, reset=True)
-        n_signals, n_nodes = read.labels.shape
-        wanted, what = (n_nodes, "node") if read.form.is_flat else (n_signals, "signal")
+        is_flat = alignment.form.is_flat
+        wanted, what = (alignment.n_nodes, "node") if is_flat else (alignment.n_rows, "signal")
         if len(values) != wanted:
             raise ValueError(
                 f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y "
                 "is one-dimensional, and signals where it is not."
             )
-        return values[read.row_order(frame_index(table), "X")]
+        index = frame_index(table)
+        return values[alignment.node_order(index, "X", "row") if is_flat else alignment.row_order(index, "X")]
 
     def _condition(
         self,
         graph: GraphBase,
-        read: Labels,
+        alignment: Alignment,
         classes: NDArray[Any],
         entries: LabelledEntries,
         values: Array | None,
@@ -161,14 +161,14 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Condition on the labels, or take known sites, and set all that is learnt."""
         features: Array | None = None
-        covariances: list[tuple[float | None, Array]] = [(None, np.eye(len(read.labels)))]
+        covariances: list[tuple[float | None, Array]] = [(None, np.eye(alignment.n_rows))]
         self.classes_, self._inputs, self._values = classes, None, values
         if values is not None:
             self._shift, self._unit = values.mean(axis=0), values.std(axis=0)
             self._unit = np.where(self._unit > 0, self._unit, 1.0)
             standardised = (values - self._shift) / self._unit
-            if read.form.is_flat:
-                features = read.form.to_graph(standardised.T).T
+            if alignment.form.is_flat:
+                features = alignment.form.to_graph(standardised.T).T
             else:
                 self._inputs = values if self.input_kernel is not None else standardised
                 covariances = [(length, kernel(self._inputs)) for length, kernel in self._input_kernels()]
@@ -181,7 +181,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
                     start = members[-1].field if members else None
                     own = nodes, length, entries, inputs, self.classes_.size, start
                     members.append(learn_member(*own, None if known is None else next(found)))
-        self.graph_, self._read, self._entries = graph, read, entries
+        self.graph_, self._alignment, self._entries = graph, alignment, entries
         self._mixture: ClassMixture = mixed(members, entries.labels)
         self.n_labels_ = entries.labels.size
         self.graph_kernel_ = tuple(member.nodes.kernel for member in members)
@@ -213,8 +213,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             The former if `y` had one label per node. Nodes are in the order of `y`, classes in that of ``classes_``.
         """
         check_is_fitted(self)
-        mixture, read = self._mixture.heaviest, self._read
-        rows = np.eye(len(read.labels)), np.ones(len(read.labels))
+        mixture, n_rows = self._mixture.heaviest, self._alignment.n_rows
+        rows = np.eye(n_rows), np.ones(n_rows)
         covariances: dict[float | None, tuple[Array, Array]] = {None: rows}
         if self._inputs is None and X is not None:
             raise ValueError(
@@ -235,7 +235,13 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             between, variances = covariances[member.length]
             for row in range(n_inputs):
                 found[row] += weight * member.probabilities(self._entries, between[row], variances[row])
-        return read.answer(sharpened(found, mixture.temperature))
+        return self._answer(sharpened(found, mixture.temperature))
+
+    def _answer(self, probabilities: Array) -> Array:
+        """Probabilities of signals, nodes and classes in the graph's order, in the form of the labels of `fit`."""
+        form = self._alignment.form
+        found: Array = form.to_user(probabilities, 1)
+        return found[0] if form.is_flat else found
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """The most probable class of every node; `X` is that of `predict_proba`."""
@@ -255,20 +261,20 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict` on the labels in `y`; None, NaN and -1 are left out, weights have the shape of `y`."""
         check_is_fitted(self)
-        read = _read_labels(y, self.graph_)
-        predicted = self._read.form.to_graph(np.atleast_2d(self.predict(X)))
-        if X is not None and not read.form.is_flat:
-            predicted = predicted[read.row_order(frame_index(as_table(X, "X", allow_dates=True)), "X")]
-        if predicted.shape != read.labels.shape:
+        labels, alignment = _read_labels(y, self.graph_)
+        predicted = self._alignment.form.to_graph(np.atleast_2d(self.predict(X)))
+        if X is not None and not alignment.form.is_flat:
+            predicted = predicted[alignment.row_order(frame_index(as_table(X, "X", allow_dates=True)), "X")]
+        if predicted.shape != labels.shape:
             raise ValueError(
-                f"y must have the shape of the predictions, {predicted.shape}; got {read.labels.shape}. Pass the "
+                f"y must have the shape of the predictions, {predicted.shape}; got {labels.shape}. Pass the "
                 "labels of the same signals."
             )
-        at = read.is_labelled
+        at = np.not_equal(labels, NO_LABEL)
         if not at.any():
             raise ValueError("y must hold at least one label to be scored; got none. Pass the labels of some nodes.")
-        right = predicted[at] == read.labels[at]
-        weights = None if sample_weight is None else read.alignment.entries(sample_weight, "sample_weight")[at]
+        right = predicted[at] == labels[at]
+        weights = None if sample_weight is None else alignment.entries(sample_weight, "sample_weight")[at]
         return float(np.average(right, weights=weights))
 
     def leave_one_out(self) -> Array:
@@ -277,10 +283,9 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         They have the shape of `predict_proba`. The temperature is that of all labels.
         """
         check_is_fitted(self)
-        read, entries = self._read, self._entries
-        found = np.full((*read.labels.shape, self.classes_.size), np.nan)
-        found[entries.rows, entries.nodes] = self._mixture.left_out
-        return read.answer(found)
+        found = np.full((self._alignment.n_rows, self._alignment.n_nodes, self.classes_.size), np.nan)
+        found[self._entries.rows, self._entries.nodes] = self._mixture.left_out
+        return self._answer(found)
 
     def summary(self) -> str:
         """Return a summary of the classes, the models with their weights, and the temperature."""
@@ -310,40 +315,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 # ------------------------------------------------------------------------------------------------------- labels
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Labels of signals in the graph's order of the nodes."""
-
-    labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
-    is_labelled: Mask
-    form: SignalFormat  # flat if there is one label per node
-    index: Any = None  # labels of the rows, if they have any
-
-    @property
-    def alignment(self) -> Alignment:
-        """Rows and nodes of the labels."""
-        n_rows, n_nodes = self.labels.shape
-        return Alignment(self.form, n_rows, n_nodes, self.index)
-
-    def row_order(self, index: Any, argument: str) -> Order:
-        """Order of the rows of a table, which are nodes if there is one label per node, otherwise signals."""
-        if self.form.is_flat:
-            return self.alignment.node_order(index, argument, "row")
-        return self.alignment.row_order(index, argument)
-
-    def place(self, row: int, node: int) -> str:
-        """Description of an entry."""
-        name = f"node {self.form.node_name(node)!r}"
-        return name if self.form.is_flat else f"signal {row}, {name}"
-
-    def answer(self, probabilities: Array) -> Array:
-        """Probabilities of signals, nodes and classes in the graph's order, in the form of the labels."""
-        found: Array = self.form.to_user(probabilities, axis=1)
-        return found[0] if self.form.is_flat else found
-
-
-def _read_labels(y: Any, graph: GraphBase) -> Labels:
-    """Labels, one row per signal, and which entries have one."""
+def _read_labels(y: Any, graph: GraphBase) -> tuple[NDArray[Any], Alignment]:
+    """Labels in the graph's order, shape (n_signals, n_nodes), None where there is none, and their rows and nodes."""
     if y is None:
         raise ValueError(
             "This GraphGPClassifier estimator requires y to be passed, but the target y is None: y must hold labels, "
@@ -364,9 +337,10 @@ def _read_labels(y: Any, graph: GraphBase) -> Labels:
     masked = np.atleast_2d(np.ma.getmaskarray(values))
     values = np.atleast_2d(np.ma.getdata(values))
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
-    labelled &= ~masked
-    form = SignalFormat(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
-    return Labels(form.to_graph(values), form.to_graph(labelled), form, index)
+    form = SignalFormat(names, order, is_flat)
+    return form.to_graph(np.where(labelled & ~masked, values, NO_LABEL)), Alignment(
+        form, len(values), graph.n_nodes, index
+    )
 
 
 def _is_label(value: Any) -> bool:
@@ -376,32 +350,38 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bytes | bool | np.bool_) or (bool(value == value) and value != UNLABELLED)
 
 
-def _entries(read: Labels) -> tuple[NDArray[Any], LabelledEntries]:
+def _entries(labels: NDArray[Any], alignment: Alignment) -> tuple[NDArray[Any], LabelledEntries]:
     """The classes, sorted, and the labelled entries."""
-    rows, nodes = np.nonzero(read.is_labelled)
-    given = read.labels[rows, nodes].tolist()
+    form = alignment.form
+    rows, nodes = np.nonzero(np.not_equal(labels, NO_LABEL))
+    given = labels[rows, nodes].tolist()
     if not given:
         raise ValueError(
             "y must hold labels of some nodes; got None, NaN or -1 everywhere. Give at least one label per class."
         )
-    for label, row, node in zip(given, rows.tolist(), nodes.tolist(), strict=True):
+
+    def place(entry: int) -> str:
+        name = f"node {form.node_name(int(nodes[entry]))!r}"
+        return name if form.is_flat else f"signal {rows[entry]}, {name}"
+
+    for entry, label in enumerate(given):
         if isinstance(label, float) and not label.is_integer():  # infinity is none either
             raise ValueError(
-                f"y must hold classes, which are whole numbers or strings; got {label!r} at {read.place(row, node)}. "
+                f"y must hold classes, which are whole numbers or strings; got {label!r} at {place(entry)}. "
                 "Use GraphGPRegressor for measurements."
             )
     kinds = {isinstance(label, str) for label in given}
     if len(kinds) > 1:
         raise TypeError(f"y must hold labels of one kind; got {sorted(set(map(repr, given)))[:4]}. Make all strings.")
-    classes, labels = np.unique(np.array(given), return_inverse=True)
+    classes, codes = np.unique(np.array(given), return_inverse=True)
     if classes.size < 2:
         raise ValueError(
             f"y must hold labels of at least two classes; got one class only, {given[0]!r}, first at "
-            f"{read.place(int(rows[0]), int(nodes[0]))}. Label a node of another class; -1 stands for no label."
+            f"{place(0)}. Label a node of another class; -1 stands for no label."
         )
     if len(given) > MOST_LABELS:
         raise ValueError(
             f"y must hold at most {MOST_LABELS:,} labels, whose covariance is a full matrix; got {len(given):,}. Leave "
             "out some, by None, at random or the same number of each class."
         )
-    return classes, LabelledEntries(rows, nodes, labels)
+    return classes, LabelledEntries(rows, nodes, codes)

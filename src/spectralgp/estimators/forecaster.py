@@ -18,31 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.arrays import as_generator
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp._basics.tables import frame_names, like_table, match_columns, some
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalFormat, matched_graph, read_values
-from spectralgp.graphs import Graph, GraphBase, as_graph
+from spectralgp.graphs import Graph
 from spectralgp.model.spectra import decompose
 from spectralgp.series import Component
+from spectralgp.series import model as series
 from spectralgp.series.backtests import Backtest
-from spectralgp.series.model import (
-    SeriesModel,
-    SeriesRows,
-    backtested,
-    backtested_after,
-    component_words,
-    given_in_turn,
-    imputed,
-    innovations,
-    joined,
-    learn_series,
-    on_another_graph,
-    one_step,
-    paths,
-    scored_rows,
-    summary_of,
-    update_warnings,
-)
+from spectralgp.series.model import SeriesModel, SeriesRows
 from spectralgp.series.times import (
     Clock,
     NumericClock,
@@ -69,26 +53,25 @@ class GraphGPForecaster(GraphEstimator):
     ``y_n = S [B x_n + sum_c V f_c(t_n) + h(L) e_n + noise]``: levels, seasons and exogenous columns with a coefficient
     per node, and at each frequency of the graph a sum of Matern processes and oscillators in time whose powers and
     rates are learnt functions of the frequency. `fit` learns it with one rate for all frequencies, with a rate for
-    each, and with every node on its own, all in time linear in the number of rows. It weighs them by how well they
-    forecast the last two fifths of the rows from the rest, adds what the last rows of all nodes say of the errors where
-    that gained (drift), and widens intervals that were too narrow there.
+    each, and with every node on its own, in time linear in the number of rows. It weighs these models by forecasts of
+    the last two fifths of the rows from the rest, regresses errors on the last rows where that gained (drift), and
+    widens intervals that were too narrow.
 
     Parameters
     ----------
     graph : Graph or anything `as_graph` takes, optional
         The graph on the columns of `Y`, of up to 5,000 nodes. Without one every node is on its own.
     components : "auto" or sequence of Component, default="auto"
-        What series are sums of: ``Matern(0.5)``, ``Matern(1.5)``, ``Matern(2.5)``, ``Oscillator(period)`` of
-        `spectralgp.series`. "auto" is a fast Matern process of 1/2 and a slow one of 3/2, one of 5/2 where the
-        periodogram falls steeply, and an oscillator for each of its peaks that no season explains.
+        Terms of the sum: `MaternComponent` and `OscillatorComponent` of `spectralgp.series`. "auto" is a fast Matern
+        process of 1/2 and a slow one of 3/2, one of 5/2 where the periodogram falls steeply, and an oscillator for each
+        of its peaks that no season explains.
     seasons : "auto", float, sequence of float or None, default="auto"
         Periods in steps whose waves are in the mean. "auto" takes peaks of the periodogram, and seven times the
         strongest, as far as later rows are forecast better with them.
     calendar : "auto", sequence of {"day", "week", "year"} or None, default="auto"
-        The same of natural seasons where times are dates, by the local clock; "auto" tries those of which there are
-        two.
+        Natural seasons in the mean, by the local clock, where times are dates; "auto" tries those that repeat.
     residual : "auto" or None, default="auto"
-        What neighbours share at one time and no other: a filter of its own, or nothing but noise.
+        Filter of what neighbours share at one time and no other, or nothing but noise.
     drift : "auto" or None, default="auto"
         Regression of errors on the last three rows of all nodes, at horizons where it gained 5% in later rows. It
         knows directions, which no symmetric kernel does.
@@ -104,16 +87,14 @@ class GraphGPForecaster(GraphEstimator):
     weights_ : dict of str to float
         Weights of the models in the mean.
     backtest_ : Backtest or None
-        How forecasts of the last two fifths of the rows were, by models of the first three; None for few rows.
+        Scores of forecasts of the last two fifths of the rows, by models of the first three; None for few rows.
     innovations_ : ndarray of shape (n_steps, n_nodes)
         One-step forecast errors of the rows of `fit`, in standard deviations of the forecast: white if the model is
         right. The first row is NaN. Model files do not hold them.
-    components_ : tuple of Component
-        What the series is a sum of.
-    seasons_ : tuple of Season
-        Seasons in the mean.
+    components_, seasons_ : tuple of Component, tuple of Season
+        Terms of the sum, and seasons in the mean.
     drift_horizons_ : list of int
-        Horizons, in rows, at which the last rows say something of the errors.
+        Horizons, in rows, with a drift.
     n_steps_ : int
         Number of rows seen, by `fit` and `update`.
     n_features_in_, feature_names_in_ : int, ndarray of str
@@ -121,10 +102,10 @@ class GraphGPForecaster(GraphEstimator):
 
     Notes
     -----
-    Missing values in `Y` are integrated out by draws when the final models are learnt. For models that are only
-    compared, up to a tenth of missing values is interpolated linearly in time. Rows without any value are skipped;
-    `update` conditions on rows with missing values exactly. Forecasts of past rows depend on no later ones; their
-    uncertainty by missing values is exact to a thousandth of a standard deviation.
+    Missing values are integrated out by draws when the final models are learnt. For models that are only compared, up
+    to a tenth of them is interpolated in time. Rows without any value are skipped; `update` conditions on rows with
+    missing values exactly. Forecasts of past rows depend on no later ones; their uncertainty by missing values is exact
+    to a thousandth of a standard deviation.
 
     Examples
     --------
@@ -175,32 +156,32 @@ class GraphGPForecaster(GraphEstimator):
         Y : array or table of shape (n_steps, n_nodes) or (n_steps,)
             Rows in time, NaN where nothing was observed. The index of a table (pandas, xarray), or its one column of
             dates (Polars, PyArrow), is the time: dates, with or without a time zone, or numbers; rows of an array are
-            counted. Rows that are not in the order of time are sorted, with a warning; two rows of one time are
-            refused. Columns are matched to the names of the graph's nodes.
+            counted. Rows that are not in the order of time are sorted, with a warning. Columns are matched to the names
+            of the graph's nodes.
         X : array or table of shape (n_steps, n_exogenous), optional
             Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
-            matched to those of `Y` by time, and may be more; its columns are known by their names from here on.
+            matched to those of `Y` by time, and may be more.
         """
         self._check_parameters()
         graph, clock, rows, order = self._read_training(Y, X)
         notes, choices = _notes(rows.values, self._form), {name: getattr(self, name) for name in CHOICES}
         with progress_bar("fit", None, self.verbose > 0):
-            model, backtest = learn_series(graph, clock, rows, **choices, notes=notes)
+            model, backtest = series.learn_series(graph, clock, rows, **choices, notes=notes)
         self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
         self._show(model)
         self._past: tuple[SeriesRows, ...] | None = (rows,)
-        self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
+        self.innovations_ = self._form.to_user(series.innovations(model, rows)[np.argsort(order)])
         return self
 
     @property
     def _warnings(self) -> list[Warning]:
-        copies = _copied_columns(joined(self._past or ()).values, self._form)
+        copies = _copied_columns(series.joined(self._past or ()).values, self._form)
         text = f"Y has copies: {copies}. Leave all but one out, or joint densities say little."
         return [UserWarning(text)] if copies else []
 
     def _read_training(self, Y: Any, X: Any) -> tuple[Graph, Clock, SeriesRows, Indices]:
         """The graph, the clock, the rows of `fit` in time order, and that order; set the form of the data."""
-        given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
+        given = None if self.graph is None else reading.given_graph(self.graph)
         timed = timed_rows(Y, "Y", names=None if given is None else given.names)
         values, _ = read_values(timed.table, self, True)
         is_flat = values.ndim == 1
@@ -213,16 +194,13 @@ class GraphGPForecaster(GraphEstimator):
         graph = graph.require_whole("to forecast")
         if graph.n_nodes > MOST_EXACT:
             raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
-        layout = (
-            timed.table.layout if isinstance(timed.table, Table) and timed.table.layout.library in WRITTEN else None
-        )
-        self._form = SignalFormat(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
+        self._form = SignalFormat(names, columns, is_flat, reading.written_layout(timed.table))
         self._time_column = timed.column
         times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
         order, clock = order_of(times, "Y"), clock_of(times)
         reading.set_features(self, None)
         steps = clock.steps(times)
-        rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock, reset=True)).part(order)
+        rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock)).part(order)
         empty = np.flatnonzero(~np.isfinite(rows.values).any(axis=0)).tolist()
         if empty:
             shown = some([self._form.node_name(node) for node in empty])
@@ -238,8 +216,8 @@ class GraphGPForecaster(GraphEstimator):
         is_listed = isinstance(parts, Sequence) and parts and all(isinstance(one, Component) for one in parts)
         if not isinstance(parts, str) and not is_listed:
             raise TypeError(
-                f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.series; got "
-                f"{parts!r}."
+                "components must be 'auto' or a sequence of MaternComponent(...) and OscillatorComponent(...) of "
+                f"spectralgp.series; got {parts!r}."
             )
 
     def _show(self, model: SeriesModel) -> None:
@@ -259,10 +237,11 @@ class GraphGPForecaster(GraphEstimator):
         own = {h: (turn(a), turn(b), turn(c)) for h, (a, b, c) in backtest.forecasts.items()}
         return replace(backtest, node_rmse=turn(backtest.node_rmse), forecasts=own)
 
-    def _exogenous(self, X: Any, steps: Array, clock: Clock, reset: bool = False) -> Array | None:
-        """Exogenous columns at steps: rows are matched by time, columns by name, and those of arrays by position."""
+    def _exogenous(self, X: Any, steps: Array, clock: Clock | None = None) -> Array | None:
+        """Exogenous columns at steps, matched by time and by name, if there are any; `fit` passes its clock."""
+        is_fit, clock = clock is not None, clock or self.model_.clock
         if X is None:
-            if not reset and self.model_.mean.n_exogenous:
+            if not is_fit and self.model_.mean.n_exogenous:
                 raise ValueError(
                     f"X must be given, since the model was fitted with {self.model_.mean.n_exogenous} exogenous "
                     "columns; got None. Pass their values at the times asked for."
@@ -271,7 +250,7 @@ class GraphGPForecaster(GraphEstimator):
         timed = timed_rows(X, "X")
         values = as_real_array(timed.table, "X", ("n_steps", "n_exogenous"), allow_nan=True)
         names = frame_names(timed.table)
-        if reset:
+        if is_fit:
             reading.set_features(self, values.shape[1], names)
         elif values.shape[1] != self.model_.mean.n_exogenous:
             raise ValueError(
@@ -342,16 +321,16 @@ class GraphGPForecaster(GraphEstimator):
             raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        exogenous = self._exogenous(X, steps, self.model_.clock)
+        exogenous = self._exogenous(X, steps)
         form = self._form
         if observed is None:
             ahead = self.model_.ahead(steps, exogenous)
             mean, variance = ahead.mean, ahead.variance
-            covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
+            covariances = np.array([ahead.covariance(place) for place in range(len(steps))] if return_cov else [])
         else:
             rows = SeriesRows(steps, self._observed(observed, steps), exogenous)
-            mean, covariances = given_in_turn(self.model_, rows)
-            variance = np.array([np.diag(one) for one in covariances])
+            mean, covariances = series.given_in_turn(self.model_, rows)
+            variance = np.diagonal(covariances, axis1=1, axis2=2)
 
         def answered(values: Array) -> Any:
             own = form.to_user(values)
@@ -360,8 +339,7 @@ class GraphGPForecaster(GraphEstimator):
         if return_std:
             return answered(mean), answered(np.sqrt(variance))
         if return_cov:
-            stacked = np.array(covariances)
-            return answered(mean), form.to_user(form.to_user(stacked, axis=1), axis=2)
+            return answered(mean), form.to_user(covariances, 1, 2)
         return answered(mean)
 
     def _observed(self, observed: Any, steps: Array) -> Array:
@@ -405,8 +383,10 @@ class GraphGPForecaster(GraphEstimator):
             timed = TimedRows(form.as_rows(timed.table), None)
         return form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self, argument)), timed
 
-    def _timed(self, Y: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
-        """The user's rows without exogenous columns, their order in time, and the table that they were.
+    def _rows(
+        self, Y: Any, X: Any = None, may_be_past: bool = False, has_exogenous: bool = True
+    ) -> tuple[SeriesRows, Indices, TimedRows]:
+        """The user's rows in time order, that order, and the table that they were.
 
         Rows of arrays follow the last one; if they may be past, an array of all rows seen is taken for those.
         """
@@ -415,15 +395,11 @@ class GraphGPForecaster(GraphEstimator):
         if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
             # counted: by an array, or by the row numbers that a table has where there are no dates
             is_past = may_be_past and times is None and n_rows == model.n_steps
-            steps = model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
-            return SeriesRows(steps, values, None), np.arange(n_rows), timed
-        order = order_of(times, "Y")
-        return SeriesRows(model.clock.steps(times), values, None), order, timed
-
-    def _rows(self, Y: Any, X: Any, may_be_past: bool = False) -> tuple[SeriesRows, Indices, TimedRows]:
-        """The user's rows in time order, that order, and the table that they were."""
-        rows, order, timed = self._timed(Y, may_be_past)
-        return replace(rows, exogenous=self._exogenous(X, rows.steps, self.model_.clock)).part(order), order, timed
+            order, steps = np.arange(n_rows), model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
+        else:
+            order, steps = order_of(times, "Y"), model.clock.steps(times)
+        exogenous = self._exogenous(X, steps) if has_exogenous else None
+        return SeriesRows(steps, values, exogenous).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Mask of the rows of a table with times that are after the last one, which `update` accepts."""
@@ -444,7 +420,9 @@ class GraphGPForecaster(GraphEstimator):
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self.model_.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
-        for warning in update_warnings(self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)):
+        for warning in series.update_warnings(
+            self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)
+        ):
             warnings.warn(warning, stacklevel=2)
         self._show(self.model_.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
@@ -470,8 +448,8 @@ class GraphGPForecaster(GraphEstimator):
         rows, order, timed = self._rows(Y, X, may_be_past=True)
         n_rows = len(rows.steps)
         if self._past is not None and rows.steps[0] > self.model_.last:
-            rows = joined([*self._past, rows])
-        found = imputed(self.model_, rows, N_IMPUTED_DRAWS)
+            rows = series.joined([*self._past, rows])
+        found = series.imputed(self.model_, rows, N_IMPUTED_DRAWS)
         values, variances = (one[-n_rows:][np.argsort(order)] for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
 
@@ -490,10 +468,9 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         steps = self._steps_of(horizon)
-        ahead = self.model_.ahead(steps, self._exogenous(X, steps, self.model_.clock))
-        drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
-        turned = np.moveaxis(self._form.to_user(drawn), 0, -1)
-        return turned[:, 0, :] if self._form.is_flat else turned
+        ahead = self.model_.ahead(steps, self._exogenous(X, steps))
+        drawn = series.paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
+        return np.asarray(self._form.samples(drawn))
 
     def log_predictive_density(self, Y: Any, X: Any = None, joint: bool = True) -> Any:
         """Log density of the next rows: one total in nats or, unless `joint`, that of each row given those before it.
@@ -502,7 +479,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         rows, order, _ = self._rows(Y, X)
-        densities = one_step(self.model_, rows)[2]
+        densities = series.one_step(self.model_, rows)[2]
         return float(np.sum(densities)) if joint else densities[np.argsort(order)]
 
     def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
@@ -525,9 +502,9 @@ class GraphGPForecaster(GraphEstimator):
             if by == "node":
                 return self._form.to_user(scaled)
             correlation = self.model_.ahead(np.array([self.model_.last + 1.0])).correlation(0)
-            return scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
+            return series.scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
-        scaled, distances, _ = one_step(self.model_, rows)
+        scaled, distances, _ = series.one_step(self.model_, rows)
         return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
     def backtest(self, Y: Any = None, horizons: Sequence[int] = (1, 6, 24), X: Any = None) -> Backtest:
@@ -554,7 +531,7 @@ class GraphGPForecaster(GraphEstimator):
             raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
         ahead = ahead[ahead < len(rows.steps)]
         if rows.steps[0] > model.last and self._past is not None:
-            rows = joined([*self._past, rows])
+            rows = series.joined([*self._past, rows])
         n_rows, how = len(rows.steps), "rows after those seen"
         first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
         if first == n_rows - 1:
@@ -563,8 +540,8 @@ class GraphGPForecaster(GraphEstimator):
         if not ahead.size:
             raise ValueError(f"horizons must have one of which there is a row to forecast; got {tuple(horizons)}.")
         if first < 0:  # a model from a file, which holds no rows
-            return self._in_order(backtested_after(model, rows, ahead))
-        return self._in_order(backtested(model, rows, first, ahead, how))
+            return self._in_order(series.backtested_after(model, rows, ahead))
+        return self._in_order(series.backtested(model, rows, first, ahead, how))
 
     def response(
         self, eigenvalues: ArrayLike | None = None, return_std: bool = False, which: Literal["power", "rate"] = "power"
@@ -590,7 +567,7 @@ class GraphGPForecaster(GraphEstimator):
         """
         check_is_fitted(self)
         as_option(which, "which", ("power", "rate"))
-        fit = self.model_.stack.heaviest_on_graph
+        fit = self.model_.stack.heaviest.fit
         if fit is None:
             raise ValueError("the model must have one of the graph for a response; got nodes on their own alone.")
         points = decompose(self.graph_, fit.kernel.laplacian, scaled=True).eigenvalues
@@ -606,8 +583,10 @@ class GraphGPForecaster(GraphEstimator):
     def component_names_(self) -> tuple[str, ...]:
         """Components of `response`, in words."""
         check_is_fitted(self)
-        fit = self.model_.stack.heaviest_on_graph
-        return tuple(component_words(one) for one in (self.components_ if fit is None else fit.kernel.components))
+        fit = self.model_.stack.heaviest.fit
+        return tuple(
+            series.component_words(one) for one in (self.components_ if fit is None else fit.kernel.components)
+        )
 
     def times_ahead(self, horizon: Any = 1) -> Any:
         """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""
@@ -630,15 +609,13 @@ class GraphGPForecaster(GraphEstimator):
             If no model of the graph has a weight.
         """
         check_is_fitted(self)
-        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
-        other = other.require_whole("to forecast")
+        other = reading.given_graph(graph).require_whole("to forecast")
         fresh = copy.copy(self)
         fresh.graph = graph
-        names = None if other.names is None else tuple(other.names)
-        fresh._form = replace(self._form, names=names, columns=None, is_flat=False)
+        fresh._form = replace(self._form.on(other), is_flat=False)
         fresh.graph_, fresh.backtest_, fresh._past = other, None, None
         fresh.__dict__.pop("innovations_", None)
-        fresh._show(on_another_graph(self.model_, other))
+        fresh._show(series.on_another_graph(self.model_, other))
         return fresh
 
     def report(
@@ -651,27 +628,24 @@ class GraphGPForecaster(GraphEstimator):
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
     ) -> Path:
-        """Write a report of the forecasts and how good they are: one HTML file that needs no network.
+        """Write a report of the forecasts and their accuracy: one HTML file that needs no network.
 
-        It says first how far forecasts are off by horizon, with persistence and the seasonal naive forecast, how many
-        values are inside their intervals and where errors are largest; then come a map of the forecast, a node's past
-        with its forecast, scores and calibration by horizon, what neighbours share, time scales by frequency, and the
-        certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
+        First come errors by horizon, compared with naive forecasts, coverage of intervals and the worst nodes; then a
+        map of the forecast, a node's past with its forecast, scores and calibration by horizon, what neighbours share,
+        time scales by frequency and the certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
         ----------
-        path : path
-            The file to write. One of that name is replaced, whole or not at all.
+        path, title, aspect
+            As in `GraphGPRegressor.report`.
         Y : array or table of shape (n_steps, n_nodes), optional
-            Rows to show: those up to the last one before the forecast, later ones with it; these score the forecasts
-            too, if there are two and no exogenous columns. The rows of `fit` and `update` if not given. An array
-            of the same number of rows as the model has seen is taken for those.
+            Rows to show, by default those of `fit` and `update`. Rows after the last one are shown with the forecast,
+            and score forecasts if there are two and no exogenous columns. An array of as many rows as the model has
+            seen is taken for those.
         X : array or table, optional
             Exogenous columns of the rows of the forecast, if `fit` had any.
         horizon : int, default=24
-            How many steps are forecast; no more than the later rows, where `Y` has some.
-        title, aspect
-            As in `GraphGPRegressor.report`.
+            Number of steps of the forecast; no more than the later rows, where `Y` has some.
         """
         from spectralgp.show.curves import component_curves
         from spectralgp.show.report.numbers import imputed_only
@@ -682,11 +656,12 @@ class GraphGPForecaster(GraphEstimator):
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self.model_, self.graph_.n_nodes
-        rows = SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
+        rows = (
+            SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else series.joined(self._past)
+        )
         backtest = self.backtest_
         if Y is not None:
-            rows, order, _ = self._timed(Y, may_be_past=True)
-            rows = rows.part(order)
+            rows, _, _ = self._rows(Y, may_be_past=True, has_exogenous=False)
             if np.sum(rows.steps > model.last) > 1 and not model.mean.n_exogenous:
                 backtest = self.backtest(Y)
         is_past = rows.steps <= model.last
@@ -694,15 +669,15 @@ class GraphGPForecaster(GraphEstimator):
         past, later = rows.part(np.flatnonzero(is_past)[-n_shown:]), rows.part(np.flatnonzero(~is_past)[:n_ahead])
         steps = later.steps if len(later.steps) else self._steps_of(n_ahead)
         came = later.values if len(later.steps) else np.full((n_ahead, n_nodes), np.nan)
-        ahead = model.ahead(steps, self._exogenous(X, steps, self.model_.clock))
+        ahead = model.ahead(steps, self._exogenous(X, steps))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
-            filled = imputed_only(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
+            filled = imputed_only(past.values, *series.imputed(model, past, N_IMPUTED_DRAWS))
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
-        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest_on_graph is not None
+        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest.fit is not None
         times, powers = (component_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
         names = tuple(self._form.names_of(n_nodes))
         numbers = SeriesReport(self.graph_, names, shown, model, backtest, times, powers)
@@ -714,7 +689,7 @@ class GraphGPForecaster(GraphEstimator):
     def summary(self) -> str:
         """Summary in words: the mean, the models and their weights, and the backtest."""
         check_is_fitted(self)
-        return summary_of(self.model_, self.backtest_, self.graph_)
+        return series.summary_of(self.model_, self.backtest_, self.graph_)
 
 
 def _pandas_index(labels: Any, clock: Clock) -> Any:

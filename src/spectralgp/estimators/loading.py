@@ -10,13 +10,17 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import as_option
-from spectralgp.estimators.classifier import GraphGPClassifier, Labels
+from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
+from spectralgp.estimators.observing import Alignment
 from spectralgp.estimators.reading import SignalFormat, set_features
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning.classes import LabelledEntries
 from spectralgp.model.kernels import Response
+
+# errors of parts of a file that do not agree
+INCONSISTENT = ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 
 
 def load(
@@ -77,15 +81,7 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
     """Turn every error inside into a ValueError that names the file."""
     try:
         yield
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except INCONSISTENT as error:
         raise ValueError(
             f"{path} must hold a model as model.save writes it; got an inconsistent one: {error}. Save the model again."
         ) from error
@@ -108,7 +104,7 @@ def _forecaster(found: Any) -> GraphGPForecaster:
     series = series_of(found)
     model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found.columns, found.names)
     model.set_output(predict=found.output)
-    model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
+    model._form = SignalFormat(found.names, found.columns, found.is_flat, found.layout)
     model._time_column, model._past = found.time_column, None
     model.graph_, model.backtest_ = found.graph, found.backtest
     n_exogenous, names = series.mean.n_exogenous, found.exogenous_names
@@ -152,17 +148,16 @@ def _classifier(found: Any) -> GraphGPClassifier:
 
     check_classes(found)
     model: GraphGPClassifier = _made(GraphGPClassifier, found.graph, found.parameters, found.order)
-    classes, at = np.array(found.classes), found.labels >= 0
-    labels = np.full(at.shape, None, dtype=object)
-    labels[at] = classes[found.labels[at]]
-    form = SignalFormat(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool))
+    at = found.labels >= 0
+    form = SignalFormat(None, found.order, found.is_flat)
     if found.inputs is not None:
         set_features(model, found.inputs.shape[1], found.feature_names)
         model.date_columns_ = found.date_columns
     rows, nodes = np.nonzero(at)
     entries = LabelledEntries(rows, nodes, found.labels[at])
     sites = list(zip(found.sites, found.converged, strict=True))
-    model._condition(found.graph, Labels(labels, at, form), classes, entries, found.inputs, sites)
+    alignment = Alignment(form, *at.shape)
+    model._condition(found.graph, alignment, np.array(found.classes), entries, found.inputs, sites)
     return model
 
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices, Mask, as_positive, as_real_array
-from spectralgp._basics.tables import Table, as_table, is_data_array
-from spectralgp.estimators.alignment import Alignment
+from spectralgp._basics.tables import Table, as_table, is_counted, is_data_array, match_columns, match_rows
 from spectralgp.estimators.answers import training_numbers
-from spectralgp.estimators.reading import TrainingData
+from spectralgp.estimators.reading import SignalFormat, TrainingData
+from spectralgp.graphs.weights import is_range
 from spectralgp.model.fields import LatentPosterior, ObservationModel
 from spectralgp.model.likelihoods import (
     Gaussian,
@@ -28,6 +28,7 @@ from spectralgp.model.likelihoods import (
 from spectralgp.model.likelihoods.base import AuxiliaryData, ValueCondition
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Order = Indices | slice
 
 INTERCEPT = "intercept"
 UNNAMED = "covariate "  # followed by the number of a column of an array
@@ -72,6 +73,56 @@ def auxiliary_values(given: AuxiliaryData) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
+class Alignment:
+    """Rows and nodes of signals, to which tables are matched by label and name, and arrays by position."""
+
+    form: SignalFormat
+    n_rows: int
+    n_nodes: int
+    index: Any = None  # labels of the rows, if any
+
+    def entries(self, given: Any, argument: str) -> Array:
+        """One number per entry, shape (n_rows, n_nodes), nodes in the graph's order; NaN for missing ones.
+
+        `given` is one number, one per node, or a table or array such as the signals.
+        """
+        table = self.form.table(given, argument)
+        index, names = (table.index, table.names) if isinstance(table, Table) else (None, None)
+        values = as_real_array(table, argument, None, allow_nan=True)
+        if self.form.is_flat and values.shape == (self.n_rows,):
+            values = values[self.row_order(index, argument), None]
+        elif values.shape == (self.n_nodes,):
+            values = values[self.node_order(index, argument, "value")]
+        elif values.shape == (self.n_rows, self.n_nodes):
+            values = values[self.row_order(index, argument)][:, self.node_order(names, argument, "column")]
+        elif values.shape:
+            # errors of names are clearer than those of sizes
+            self.node_order(index if values.ndim == 1 else names, argument, "value" if values.ndim == 1 else "column")
+            raise ValueError(
+                f"{argument} must be one number, one for each of the {self.n_nodes} nodes, or have the shape of the "
+                f"signals, ({self.n_rows}, {self.n_nodes}); got shape {values.shape}. Rows are signals."
+            )
+        return np.asarray(self.form.to_graph(np.array(np.broadcast_to(values, (self.n_rows, self.n_nodes)))))
+
+    def rows(self, given: Any, argument: str) -> Array:
+        """One number per row, shape (n_rows,)."""
+        table = as_table(given, argument)
+        values = as_real_array(table, argument, ("n_rows",), sizes={"n_rows": self.n_rows})
+        return values[self.row_order(table.index if isinstance(table, Table) else None, argument)]
+
+    def node_order(self, names: Any, argument: str, item: str) -> Order:
+        """Positions, among the names of a table, of the nodes in the user's order."""
+        own = tuple(range(self.n_nodes)) if self.form.names is None else self.form.names
+        if is_counted(names) or (is_range(names) and not is_range(own)):
+            return slice(None)
+        return match_columns(tuple(names), own, argument, item)
+
+    def row_order(self, index: Any, argument: str) -> Order:
+        """Positions, among the labels of a table, of the rows."""
+        return match_rows(index, self.index, argument)
+
+
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fixed effects and their standard errors."""
 
@@ -103,16 +154,6 @@ class Coefficients:
         return "\n".join(lines) or "no fixed effects"
 
 
-@dataclass(frozen=True, eq=False)
-class ObservationSettings:
-    """Observation model of the training values, in the graph's order of the nodes, of the kept rows."""
-
-    observed_by: ObservationModel
-    noise_variance: float | None  # white part of the latent signals, unless it is learnt
-    typical_variance: float  # of the latent signals
-    names: tuple[str, ...]  # of the fixed effects
-
-
 def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str, ...], Array]:
     """Names and columns of covariates, in the graph's order, shape (n_covariates, n_signals, n_nodes)."""
     covariates = {} if covariates is None else covariates
@@ -139,22 +180,17 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
     return tuple(str(name) for name in covariates), np.reshape(found, (len(found), alignment.n_rows, alignment.n_nodes))
 
 
-def read_observations(
-    estimator: Any, training: TrainingData, given: AuxiliaryData
-) -> ObservationSettings | float | None:
-    """Return how training values are observed, checked; errors name the entry.
-
-    None if they are the signals with learnt noise; a number if they are the signals with noise of that variance.
-    """
+def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryData) -> TrainingData:
+    """Add to training data how their values are observed, checked; errors name the entry."""
     stated, covariates = auxiliary_values(given), given.get("covariates")
     if not stated and covariates is None and estimator.likelihood == "gaussian":
-        return None
+        return training
     form, n_nodes = training.form, training.values.shape[1]
     alignment = Alignment(form, form.kept.size, n_nodes, training.index)
     if estimator.likelihood == "gaussian" and covariates is None and set(stated) == {"noise_variance"}:
         noises = alignment.entries(stated["noise_variance"], "noise_variance")
         if np.all(noises == noises[0, 0]):
-            return as_positive(float(noises[0, 0]), "noise_variance")
+            return replace(training, known_noise=as_positive(float(noises[0, 0]), "noise_variance"))
     likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = _argument_of_values(likelihood, stated)
     beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
@@ -180,7 +216,7 @@ def read_observations(
     typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
-    return ObservationSettings(observed_by, noise, typical, names)
+    return replace(training, known_noise=noise, observed_by=observed_by, typical_variance=typical, effects=names)
 
 
 def _argument_of_values(likelihood: Likelihood, stated: dict[str, Any]) -> str | None:

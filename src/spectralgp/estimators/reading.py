@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
-from array_api_compat import is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -39,7 +39,7 @@ from spectralgp.learning import Solver, Task
 from spectralgp.learning.candidates import Choices, Setting, Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
-from spectralgp.model.fields import Changes, Logarithms, Transformation
+from spectralgp.model.fields import Changes, Logarithms, ObservationModel, Transformation
 from spectralgp.model.fields.observations import MOST_DENSE
 from spectralgp.model.kernels import (
     GraphKernel,
@@ -76,9 +76,9 @@ class SignalFormat:
     names: tuple[Hashable, ...] | None  # of the columns of Y, or else of the graph, if any
     columns: Indices | None  # the column of each node of the graph; None if both orders are the same
     is_flat: bool  # whether Y was one-dimensional
-    layout: TableKind | None  # of the table that Y was; None for arrays
-    is_in_memory: bool  # whether signals are read into memory
-    kept: Mask  # which rows of Y hold any value
+    layout: TableKind | None = None  # of the table that Y was; None for arrays
+    is_in_memory: bool = True  # whether signals are read into memory
+    kept: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))  # rows of Y with any value, if some have none
     labels: tuple[str, ...] | None = None  # of all rows; None if they are only counted
 
     @property
@@ -100,10 +100,10 @@ class SignalFormat:
 
     def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
         """Return the form with more rows at the end; `index` has their labels, if any."""
-        if self.labels is None and is_counted(index):
-            return replace(self, kept=np.concatenate([self.kept, kept]))
-        before = row_labels(None, self.kept.size) if self.labels is None else self.labels
-        labels = (*before, *row_labels(index, kept.size, self.kept.size))
+        labels = self.labels
+        if labels is not None or not is_counted(index):
+            before = row_labels(None, self.kept.size) if labels is None else labels
+            labels = (*before, *row_labels(index, kept.size, self.kept.size))
         return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:
@@ -116,9 +116,17 @@ class SignalFormat:
         """Return values in the user's order of the columns in the graph's, as an array in memory."""
         return np.asarray(on_host(self.to_graph(values)), dtype=float)
 
-    def to_user(self, values: Any, axis: int = -1) -> Any:
-        """Return values in the graph's order of the nodes, along an axis, in the user's."""
-        return values if self.columns is None else take(values, np.argsort(self.columns), axis=axis % values.ndim)
+    def to_user(self, values: Any, *axes: int) -> Any:
+        """Return values in the graph's order of the nodes, along axes (the last unless given), in the user's."""
+        if self.columns is not None:
+            for axis in axes or (-1,):
+                values = take(values, np.argsort(self.columns), axis=axis % values.ndim)
+        return values
+
+    def samples(self, draws: Any) -> Any:
+        """Return draws, shape (n_samples, n_rows, n_nodes), in the user's order with the samples last."""
+        draws = array_namespace(draws).moveaxis(self.to_user(draws), 0, -1)
+        return draws[:, 0, :] if self.is_flat else draws
 
     def chosen(self, nodes: Any, n_nodes: int) -> tuple[Indices, Indices]:
         """Columns chosen by name, position or mask, and their nodes of the graph."""
@@ -160,6 +168,10 @@ class SignalFormat:
                 "Rows are signals: did you pass the transpose?"
             )
         return signals
+
+    def on(self, graph: GraphBase) -> SignalFormat:
+        """Return the form on another graph, whose names are those of the columns."""
+        return replace(self, names=None if graph.names is None else tuple(graph.names), columns=None)
 
     def as_rows(self, given: Any) -> Any:
         """Return signals with one row per signal; a single one may be given without an axis of rows."""
@@ -263,8 +275,12 @@ class TrainingData:
     has_inputs: bool
     order: TimeOrder | None = None  # of the rows, if inputs are the signals before
     transformation: Transformation | None = None  # of the user's inputs and values, if any
-    known_noise: float | None = None  # variance of the noise, if it is given with the data
     index: Any = None  # labels of all rows of Y, or else of X
+    known_noise: float | None = None  # variance of the noise, or of the white part of latent signals, by the data
+    # with a likelihood, covariates or noise that is known per entry
+    observed_by: ObservationModel | None = None
+    typical_variance: float | None = None  # of the latent signals
+    effects: tuple[str, ...] = ()  # names of the fixed effects
 
     @contextmanager
     def resources(self) -> Iterator[None]:
@@ -289,9 +305,9 @@ class TrainingData:
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read and check the parameters and the data of `fit`."""
     stacking, kernels = _checked_parameters(estimator, solver)
-    given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
+    given = None if estimator.graph is None else given_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
-    layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None  # None for arrays
+    layout = written_layout(Y)
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
@@ -300,7 +316,12 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
     kernel, input_form, inputs = _read_inputs(estimator, X, n_signals)
     if is_flat:
-        values, seen = _as_one_node(values, given), None if seen is None else seen[:, None]
+        if given is not None and given.n_nodes == len(values) > 1:
+            raise ValueError(
+                f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
+                "value for each node is one row: pass Y[None, :], or a table with one row."
+            )
+        values, seen = values[:, None], None if seen is None else seen[:, None]
     # nothing observed at all is refused later
     kept = np.ones(n_signals, dtype=bool) if seen is None or not seen.any() else np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
@@ -342,16 +363,6 @@ def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | 
             "Rows are signals: did you pass a transpose?"
         )
     return kernel, form, inputs
-
-
-def _as_one_node(values: Any, graph: GraphBase | None) -> Any:
-    """One-dimensional values as signals of one node, unless they may be one signal with a value per node."""
-    if graph is not None and graph.n_nodes == len(values) > 1:
-        raise ValueError(
-            f"Y must have two dimensions on a graph of several nodes; got shape {values.shape}. One signal with a "
-            "value for each node is one row: pass Y[None, :], or a table with one row."
-        )
-    return values[:, None]
 
 
 def _order_of_rows(
@@ -407,6 +418,8 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
 
 def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
     """Return the kernels to learn or, if they are left open, the models to choose from."""
+    if training.observed_by is not None:
+        return _latent_choices(estimator, training)
     setting, stacking = setting_of(estimator, training, solver), training.stacking
     further: tuple[Setting, ...]
     is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
@@ -419,7 +432,7 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
     return Choices(setting, training.graph_kernels, stacking, is_open, training.order, further)
 
 
-def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Choices:
+def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     """One kernel of latent signals: raw values, an intercept for a centre, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
@@ -438,11 +451,11 @@ def latent_choices(estimator: Any, training: TrainingData, observing: Any) -> Ch
         if is_wrong:
             got = getattr(estimator, name)
             raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
-    noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
+    noise = training.known_noise if estimator.noise_variance is None else estimator.noise_variance
     signals = read_in(Units(), np.asarray(training.values, dtype=float))
     data = training.graph, kernel or IndependentSignals(), training.inputs, signals
     task = Task(*data, noise, estimator.prior, training.spectrum)
-    task = replace(task, observed_by=observing.observed_by, typical_variance=observing.typical_variance)
+    task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
 
@@ -534,6 +547,11 @@ def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
 # --------------------------------------------------------------------------------------------------------- graph
 
 
+def given_graph(graph: Any) -> GraphBase:
+    """Graph of an argument, which may be in partitions."""
+    return graph if isinstance(graph, GraphBase) else as_graph(graph)
+
+
 def matched_graph(
     known: GraphBase | None, n_columns: int, names: tuple[Any, ...] | None
 ) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
@@ -559,6 +577,11 @@ def matched_graph(
 
 
 # ------------------------------------------------------------------------------------------------------- signals
+
+
+def written_layout(Y: Any) -> TableKind | None:
+    """Layout of signals that are a table of a library in which answers can be written; None for others."""
+    return Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
 
 
 def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") -> tuple[Any, Mask | None]:

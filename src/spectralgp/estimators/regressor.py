@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -25,12 +24,9 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
-from spectralgp.estimators.alignment import Alignment
-from spectralgp.estimators.observing import takes_auxiliary_data
+from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
-from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.candidates import Choices
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.model.fields import (
     By,
@@ -70,9 +66,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     graph_kernel : graph kernel, list of them or Stacking, optional
         Covariance between nodes. By default several models are compared on held-out folds and stacked, as `summary`
         reports; for one signal, or a constant, it is `Diffusion`. The kernels of a list, and the degrees of
-        ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
-        folds. A `Stacking` has the numbers of folds, of draws of the hyperparameters and of threads:
-        ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` for the default.
+        ``Polynomial("auto")``, are stacked too: a mixture with the weights that score best on held-out folds.
+        Settings: ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` for the default.
     input_kernel : scikit-learn kernel or "precomputed", optional
         Covariance between inputs, used as given, except for a constant factor that the graph kernel also has. By
         default an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the
@@ -89,15 +84,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     carry : "auto", "lagged", array of int or of str, or None, default="auto"
         Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, such as yesterday's
         values. "auto" takes columns named as the nodes, or all columns if nothing has names and there is one per node.
-        If they are the signal before, in at least 80% of the rows and up to one factor, rows are in time order: by
-        default models of changes, "no change" included, are compared too, and weighed by forecasts of later signals;
-        `summary` says so. That takes a complete `Y` of 12 signals or more and an exact spectrum. "lagged" is "auto"
-        with rows in time order, and the columns in the units of `Y`.
+        If they are the signal before, in 80% of the rows and up to one factor, rows are in time order: by default
+        models of changes are compared too, by forecasts of later signals, given a complete `Y` of 12 signals or more
+        and an exact spectrum. "lagged" is "auto" with rows in time order, and the columns in the units of `Y`.
     center : {"auto", "global", "node"} or None, default="auto"
         Subtract the mean of `Y`, that of each node, or nothing. "auto" is "node" if the nodes' means differ by more
-        than chance; the default input kernel has a term for them, and takes "global" unless they dominate the variance.
-        It is also "node" if some node was never observed, on a graph of up to 2,000 nodes: the mean and scale of that
-        node are predicted from those of the others, equation (23b), with the uncertainty of its mean.
+        than chance (with the default input kernel, which has a term for them, if they dominate the variance), or if
+        some node was never observed, on a graph of up to 2,000 nodes: its mean and scale are predicted from those of
+        the others, equation (23b), with the uncertainty of its mean.
     scale : {"auto", "global", "node"} or None, default="auto"
         Divide by the standard deviation of the centred `Y` while learning, or by that of each node, shrunk towards the
         common one as far as their spread suggests. "auto" compares both: by the likelihood for a given `graph_kernel`,
@@ -112,14 +106,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 by default, so that fits repeat.
     verbose : int, default=0
-        Show a progress bar while fitting. Beyond 1,500 signals, which take long, there is always one, with an estimate
-        of the time, which is logged to "spectralgp", too.
+        Show a progress bar while fitting; beyond 1,500 signals there is always one, with an estimate of the time.
     likelihood : str or Likelihood, default="gaussian"
         Distribution of the values: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for two
         classes and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of
-        rates, or log odds. One model is learnt: `graph_kernel`, or a polynomial of degree 2, with the residual, and
-        `noise_variance` is the white part of the latent signals. Not with `center` or `scale` by "node"; on a large
-        graph for one signal, or a few.
+        rates, or log odds. One model is learnt, by default a polynomial of degree 2 with the residual, and
+        `noise_variance` is the white part of the latent signals. On a large graph for one signal, or a few.
 
     Attributes
     ----------
@@ -132,11 +124,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     residual_ : tuple of kernels or None
         One per model; its least value over the frequencies counts as noise, and `response` is without it.
     noise_variance_ : float
-        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked. Kernels and noise
-        of a model of logarithms are in the units of `Y` near a typical value.
+        In the units of `Y` squared (near a typical value, for a model of logarithms), at a node of relative scale one;
+        the weighted mean when stacked.
     log_marginal_likelihood_ : float
-        Of `Y` as given, in nats; of the mixture when stacked; only of signals learnt from if others have missing
-        values.
+        Of `Y` as given, in nats; of the mixture when stacked; of the signals learnt from if others have missing values.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
@@ -260,13 +251,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         ----------
         X : array or table of shape (n_signals, n_features), or None
             Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. Columns of dates are
-            taken as days since 1970, in UTC if they have a time zone, and must be dates at `predict` too. None makes
-            the signals independent, ``K = I``: the filter is learnt, and new signals have the prior distribution.
+            days since 1970, in UTC if they have a time zone. None makes the signals independent, ``K = I``: the filter
+            is learnt, and new signals have the prior distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is a missing value, whose treatment is in `fits_`. Signals without any value are left
-            out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
-            narwhals reads, or an xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y`
-            may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
+            out; nodes without any are predicted. The columns of a table (of any library that narwhals reads, or an
+            xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y` may be a memory map or
+            an HDF5-like array, which is read again at prediction; arrays are copied.
         exposure : float, or array of shape (n_nodes,) or as Y, optional
             Exposures of counts, such as populations, hours or expected cases; one by default.
         trials : float, or array of shape (n_nodes,) or as Y, optional
@@ -274,8 +265,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         noise_variance : float, or array of shape (n_nodes,) or as Y, optional
             Known noise of each value, such as of instruments, in the units of `Y` squared.
         weights : float, or array of shape (n_nodes,) or as Y, optional
-            Weights of values whose noise is known up to one factor, such as numbers of averaged readings: the variance
-            of the noise is divided by them, and its root at weight one, ``likelihood_.scale``, is learnt.
+            Weights of values, such as numbers of averaged readings, by which the variance of the noise is divided; its
+            root at weight one, ``likelihood_.scale``, is learnt.
         covariates : dict, array or table, optional
             Fixed effects in addition to an intercept: a dict of names and values, one per node or of the shape of `Y`;
             or one row per node, one column per covariate. ``coefficients_`` has them with standard errors.
@@ -290,7 +281,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         solver = as_solver(self.solver)
         training = reading.read_training(self, solver, X, Y)
         with training.resources():
-            choices = self._choices(training, given, solver)
+            training = observers.with_observations(self, training, given)
+            self._effects, choices = training.effects, reading.choices_of(self, training, solver)
             with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
@@ -302,15 +294,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
 
-    def _choices(self, training: reading.TrainingData, given: AuxiliaryData, solver: Solver) -> Choices:
-        """Return the models to learn, of signals or of latent signals; set the names of fixed effects."""
-        observing = observers.read_observations(self, training, given)
-        self._effects: tuple[str, ...] = ()
-        if isinstance(observing, observers.ObservationSettings):
-            self._effects = observing.names
-            return reading.latent_choices(self, training, observing)
-        return reading.choices_of(self, replace(training, known_noise=observing), solver)
-
     @property
     def _warnings(self) -> list[Warning]:
         """Warnings of noise at its lower bound and of fits that did not converge."""
@@ -318,11 +301,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         # without a prior the bound is a choice of the user's, and met as often as not
         has_prior = learnt.candidates[0].task.prior is not None
         if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
-            text = (
-                "the noise is at its lower bound: the data do not identify any noise, and intervals may be too narrow. "
+            found.append(
+                UserWarning(
+                    "the noise is at its lower bound: the data do not identify any noise, and intervals may be too "
+                    "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
+                )
             )
-            text += "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
-            found.append(UserWarning(text))
         failed = [fit for fit in learnt.fits if not fit.converged]
         if failed:
             text = f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. "
@@ -375,9 +359,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Parameters
         ----------
         X : array or table of shape (n_inputs, n_features), or None
-            New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
-            (cross-covariance, test covariance) for uncertainties. None, if the model was fitted without inputs, for one
-            new signal, or in other methods for the signals of `Y`.
+            New inputs; with a precomputed kernel the cross-covariance (n_inputs, n_signals), or the pair
+            (cross-covariance, test covariance) for uncertainties; None for a model without inputs.
         return_std : bool, default=False
             Return standard deviations too.
         return_cov : bool, default=False
@@ -385,21 +368,19 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         include_noise : bool, default=False
             Return the uncertainty of a noisy observation instead of that of the noise-free signal.
         nodes : array of int or of names, optional
-            Only these nodes, by their names, or by their positions among the columns of `Y` at `fit`. On a large graph
-            standard deviations are exact there, and by random probes elsewhere.
+            Only these nodes, by their names or positions among the columns of `Y` at `fit`. On a large graph standard
+            deviations are exact there, and by random probes otherwise.
         observed : array or table of shape (n_inputs, n_nodes), optional
             Known values of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
-            others. One signal may be one-dimensional. All signals are conditioned on jointly. With a likelihood,
-            training signals are recognised, with their exposures.
+            others. All signals are conditioned on jointly. With a likelihood, training signals are recognised.
         return_quantiles : sequence of float, optional
             Return quantiles of values, with their noise, at these probabilities too; only with a likelihood.
             ``(0.05, 0.95)`` are the ends of 90% intervals.
         observed_exposure : float, array or table, optional
-            Exposures, or numbers of trials, of the values in `observed`; needed if `fit` had any, but for training
-            signals.
+            Exposures, or numbers of trials, of new signals in `observed`; needed if `fit` had any.
         exposure, trials, weights : float, array or table, optional
             Those of the predictions, as for `fit`; one by default, so that counts are rates, and successes
-            probabilities. If `observed` holds new signals, `weights` of its values must be given.
+            probabilities. `weights` are needed for new signals in `observed`.
         noise_variance : float, array or table, optional
             Noise of new values, if `fit` had it: needed at values in `observed`, and at all nodes for `include_noise`
             and quantiles.
@@ -409,8 +390,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Returns
         -------
         mean : array or table of shape (n_inputs, n_nodes)
-            Nodes in the order of the columns of `Y` at `fit`. One-dimensional if `Y` was; of the kind of `Y` (an array
-            of its library, or a table with the nodes' names and the row labels of `X`), or as `set_output` says.
+            Nodes in the order of the columns of `Y` at `fit`; one-dimensional if `Y` was. An array of its library or a
+            table of its kind, with the nodes' names and the row labels of `X`, or as `set_output` says.
         std : of the shape and kind of mean
             If `return_std`.
         covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
@@ -453,7 +434,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if return_cov:
             covariance = node_covariances(prediction, include_noise)
             if chosen is None:
-                answer.append(form.to_user(form.to_user(covariance, axis=1), axis=2))
+                answer.append(form.to_user(covariance, 1, 2))
             else:
                 answer.append(covariance[:, chosen[:, None], chosen])
         answer += [answered(prediction.quantile(probability)) for probability in return_quantiles]
@@ -485,7 +466,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if observed is None:
             if observed_exposure is not None:
                 raise ValueError("observed_exposure must be left out without observed; got some. Pass exposure.")
-            return prediction if observed_by is None else observed_with(prediction, observed_by)
+            return observed_with(prediction, observed_by)
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
@@ -497,15 +478,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         own: Any = {name: one for name, one in (given | {takes: observed_exposure}).items() if one is not None}
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
-            return cast(PredictiveDistribution, observed_with(self.posterior_.imputed(rows), observed_by))
+            return observed_with(self.posterior_.imputed(rows), observed_by)
         if np.any(rows >= 0):
             raise ValueError(
                 f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "
                 f"{np.sum(rows < 0)} of them. Ask for them in turn."
             )
         how = observers.new_observed_by(self, own, alignment, known, asked=False, argument="observed")
-        assert how is not None
-        return cast(PredictiveDistribution, observed_with(observed_with(prediction, how).given(known), observed_by))
+        return observed_with(observed_with(prediction, how).given(known), observed_by)
 
     @property
     def _needed_beside(self) -> str | None:
@@ -557,9 +537,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         are rates or probabilities, those with noise counts or classes.
         """
         prediction = self._prediction(X, given, observed, observed_exposure, with_noise=include_noise)
-        draws = prediction.sample(n_samples, as_generator(random_state), include_noise)
-        stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
-        return stacked[:, 0, :] if self._form.is_flat else stacked
+        return self._form.samples(prediction.sample(n_samples, as_generator(random_state), include_noise))
 
     @takes_auxiliary_data
     def log_predictive_density(
@@ -817,15 +795,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             If the model has a carry-over filter.
         """
         check_is_fitted(self)
-        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
+        other = reading.given_graph(graph)
         learnt, fresh = answers.moved_to_graph(self.learnt_, other), copy.copy(self)
-        names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
-        fresh._show(
-            learnt,
-            learnt.fits,
-            replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool), labels=None),
-        )
+        fresh._show(learnt, learnt.fits, replace(self._form.on(other), kept=np.empty(0, dtype=bool), labels=None))
         return fresh
 
     # ------------------------------------------------------------------------------------------ reports and files
@@ -843,10 +816,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     ) -> Path:
         """Write a report of the learnt models and their accuracy: one HTML file that needs no network.
 
-        First come the typical error, compared with node means, no change (if inputs are the signal before), ridge
-        regression and, for missing values, neighbours on the graph and the iterative imputer; bias, intervals, the
-        worst nodes and cautions. Then a map, a node over the signals with imputed values, correlation of neighbours,
-        calibration, filters, models and certificates. It takes plotly: ``pip install 'spectralgp[report]'``.
+        First come the typical error, compared with baselines, bias, intervals, the worst nodes and cautions; then a
+        map, a node over the signals with imputed values, correlation of neighbours, calibration, filters, models and
+        certificates. It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
         ----------
@@ -854,9 +826,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             File to write. One of that name is replaced, whole or not at all.
         X, Y : array or table, optional
             Signals to score predictions on, and their inputs, as in `log_predictive_density`. Training signals among
-            them are recognised and left out. By default, or if all are training signals, each training signal is
-            predicted from all others by leave-one-out; or by the fit itself if leave-one-out has no closed form, on a
-            large graph with missing values, and the report says so.
+            them are left out. By default each training signal is predicted from all others by leave-one-out; or by the
+            fit itself on a large graph with missing values, where leave-one-out has no closed form.
         title : str, optional
             The heading.
         aspect : float or "equal", default="equal"
@@ -885,8 +856,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
                 new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
-                at = self.posterior_.at(new)
-                at = at if observed_by is None else observed_with(at, observed_by.some(is_new))
+                at = observed_with(self.posterior_.at(new), None if observed_by is None else observed_by.some(is_new))
                 held_out = NewSignals(given_labels[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
                 known = dict(zip(rows.tolist(), given_labels.tolist(), strict=True))

@@ -97,15 +97,15 @@ def _forecaster_parts(model: Any) -> dict[str, Any]:
 
 
 def _classifier_parts(model: Any) -> dict[str, Any]:
-    read, entries, names = model._read, model._entries, getattr(model, "feature_names_in_", None)
-    codes, fields = np.full(read.labels.shape, -1), [member.field for member in model._mixture.members]
+    at, entries, names = model._alignment, model._entries, getattr(model, "feature_names_in_", None)
+    codes, fields = np.full((at.n_rows, at.n_nodes), -1), [member.field for member in model._mixture.members]
     codes[entries.rows, entries.nodes] = entries.labels
     return {
         "parameters": _parameters(model),
         "classes": model.classes_.tolist(),
         "labels": codes,
-        "is_flat": read.form.is_flat,
-        "order": read.form.columns,
+        "is_flat": at.form.is_flat,
+        "order": at.form.columns,
         "inputs": model._values,
         "feature_names": None if names is None else [str(name) for name in names],
         "date_columns": getattr(model, "date_columns_", ()),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 from msgspec import convert
@@ -54,10 +54,9 @@ from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.mean import SeriesMean
-from spectralgp.series.model import GRAPH as ON_GRAPH
-from spectralgp.series.model import NODES as NODES_ALONE
-from spectralgp.series.model import SEPARABLE, SeriesModel
-from spectralgp.series.stack import LAGS, MemberScores
+from spectralgp.series.model import SeriesModel
+from spectralgp.series.stack import LAGS
+from spectralgp.series.times import Clock
 
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 
@@ -114,6 +113,8 @@ record(Response, tagged=True, **PARTS | {"name": str, "sampled": several(Number)
 SHARED |= {Signals: "signals", Task: "tasks", GraphGP: "models", ModalProcess: "processes"}
 SIGNALS = derived(CompleteState, tagged=True) | derived(IncompleteState, tagged=True)
 KINDS[SpectrumSettings] = derived(Chebyshev) | None  # null where spectra are exact, which leaves nothing to set
+for clock in get_args(Clock):
+    derived(clock, tagged=True)
 # which one a model has: what was found of it is stored once
 record(Spectrum, laplacian=LaplacianKind, scaled=bool, n_moments=hints_of(Chebyshev)["n_moments"] | None)
 KINDS[Spectrum] = derived(Spectrum)
@@ -126,9 +127,6 @@ record(
     names=several(NAME) | None,
     coordinates=Annotated[Array, axes("n_nodes", "_dimensions")] | None,
 )
-
-VARIANTS = several(Literal[ON_GRAPH, SEPARABLE, NODES_ALONE], least=1)
-record(MemberScores, **hints_of(MemberScores) | {"names": VARIANTS})
 
 # ------------------------------------------------------------------------------------------ what makes and checks them
 

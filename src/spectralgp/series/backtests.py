@@ -102,37 +102,37 @@ def scored(
 ) -> Backtest:
     """Scores of forecasts by horizon, with those of persistence and, given a season, the seasonal naive forecast."""
     names = ["model", PERSISTENCE, *([] if season is None else [SEASONAL])]
-    rmse: dict[str, list[float]] = {name: [] for name in names}
-    scores: dict[str, list[float]] = {name: [] for name in names}
-    covered, densities, by_node, biases = [], [], [], []
-    for horizon, own in zip(horizons.tolist(), forecasts, strict=True):
+    rmse, scores = np.full((2, len(names), horizons.size), np.nan)
+    covered, node_rmse = np.full((len(INTERVAL_LEVELS), horizons.size), np.nan), []
+    bias, densities = np.full((2, horizons.size), np.nan)
+    for place, (horizon, own) in enumerate(zip(horizons.tolist(), forecasts, strict=True)):
         observed, mean, std = own.observed, own.mean, own.std
         lags = [horizon] if season is None else [horizon, season * -(-horizon // season)]
         moments = [(mean, std), *(naive(values, own.targets, lag, before) for lag in lags)]
-        for name, (centre, spread) in zip(names, moments, strict=True):
+        for row, (centre, spread) in enumerate(moments):
             known = np.where(np.isfinite(centre), observed, np.nan)
-            is_any = np.isfinite(known).any()
-            rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
-            scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
-        n_known = int(np.isfinite(observed).sum())
-        covered.append([coverage(observed, mean, std, level) if n_known else np.nan for level in INTERVAL_LEVELS])
-        biases.append(float(np.nanmean(observed - mean)) if n_known else np.nan)
-        densities.append(np.nan if own.densities is None else float(np.sum(own.densities) / n_known))
-        by_node.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))
+            if np.isfinite(known).any():
+                rmse[row, place] = root_mean_square_error(known, centre)
+                scores[row, place] = np.nanmean(crps(known, centre, spread))
+        if n_known := int(np.isfinite(observed).sum()):
+            covered[:, place] = [coverage(observed, mean, std, level) for level in INTERVAL_LEVELS]
+            bias[place] = np.nanmean(observed - mean)
+            densities[place] = np.nan if own.densities is None else np.sum(own.densities) / n_known
+        node_rmse.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))
     pairs = list(zip(horizons.tolist(), forecasts, strict=True))
     return Backtest(
-        np.asarray(horizons),
+        horizons,
         np.array([len(one.targets) for one in forecasts], dtype=np.intp),
-        {name: np.array(one) for name, one in rmse.items()},
-        {name: np.array(one) for name, one in scores.items()},
-        np.array(covered)[:, -1],
-        np.array(densities),
-        np.array(by_node),
+        dict(zip(names, rmse, strict=True)),
+        dict(zip(names, scores, strict=True)),
+        covered[-1],
+        densities,
+        np.array(node_rmse),
         how,
         {horizon: (one.observed, one.mean, one.std) for horizon, one in pairs},
         {horizon: one.densities for horizon, one in pairs if one.densities is not None},
-        np.array(covered).T,
-        np.array(biases),
+        covered,
+        bias,
     )
 
 

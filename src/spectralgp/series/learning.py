@@ -233,19 +233,9 @@ class SeriesExpectation(Expectation):
 def learn_each(
     times: Any, values: Any, components: Sequence[Component], start: ModalProcess | None = None
 ) -> ModalProcess:
-    """Learn each node separately, all at once: damped scoring with the information of equation (33).
+    """Learn a process whose modes are the nodes, all at once: damped scoring with the information of equation (33).
 
-    Parameters
-    ----------
-    times, values, components
-        As `learn_on_graph` takes them.
-    start : ModalProcess, optional
-        Process learnt from other rows, from which the search starts; several starts by default.
-
-    Returns
-    -------
-    ModalProcess
-        Process whose modes are the nodes.
+    Arguments are those of `learn_on_graph`. The search starts from a process learnt from other rows, if given.
     """
     (timeline, values), components = _read(times, values, {}), tuple(components)
     mean_squares = observed_mean(np.square(values), 0, 0.0)

@@ -32,12 +32,14 @@ from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_word
 from spectralgp.series.mean import SeriesMean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.series.process import ROUGHLY_OPEN, rows_seen
 from spectralgp.series.stack import (
+    GRAPH,
     HORIZONS,
     LAGS,
+    NODES,
+    SEPARABLE,
     BlockValidation,
     Ensemble,
     EnsembleMember,
-    MemberScores,
     block_ends,
     completed,
     forecasts_from,
@@ -60,7 +62,6 @@ LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of wh
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
 FAR = 20.0  # forecast deviations, beyond which a value is suspicious
 SETTLED = 1e-12  # relative change of variances from row to row, below which correlations are cached
-GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,10 @@ class SeriesRows:
         return SeriesRows(
             self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen]
         )
+
+    def each(self) -> Iterator[SeriesRows]:
+        """Yield each row alone."""
+        return (self.part(slice(place, place + 1)) for place in range(len(self.steps)))
 
 
 def joined(parts: Sequence[SeriesRows]) -> SeriesRows:
@@ -119,7 +124,7 @@ class SeriesModel:
     recent: Annotated[Array, axes("_lags", "n_nodes")]
     last: float  # the step of the last row
     n_steps: Count
-    trials: MemberScores | None
+    trials: BlockValidation | None  # without scores by horizon
     components: Annotated[tuple[Component, ...], ge(1)]
     notes: tuple[str, ...]  # treatment of the rows, in words
 
@@ -166,23 +171,18 @@ class SeriesModel:
 
 def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     """Move the model of the graph of largest weight to another graph, with common levels and scales and no rows."""
-    fit = model.stack.heaviest_on_graph
+    fit = model.stack.heaviest.fit
     if fit is None:
         raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
     spectrum, n_nodes = decompose(graph, fit.kernel.laplacian, scaled=True), graph.n_nodes
     fit = fit.moved_to(spectrum)
-    member, process = EnsembleMember(GRAPH, fit.process, fit), fit.process
-    mean = replace(
-        model.mean,
-        seasons=(),
-        levels=np.full(n_nodes, model.mean.levels.mean()),
-        coefficients=np.empty((0, n_nodes)),
-        x_center=np.empty(0),
-        x_scale=np.empty(0),
-    )
+    member, process, none = EnsembleMember(GRAPH, fit.process, fit), fit.process, np.empty(0)
+    levels = np.full(n_nodes, model.mean.levels.mean())
     return replace(
         model,
-        mean=mean,
+        mean=replace(
+            model.mean, seasons=(), levels=levels, coefficients=np.empty((0, n_nodes)), x_center=none, x_scale=none
+        ),
         scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
         stack=stacked([member], None, np.zeros(1), np.full((1, n_nodes), np.nan)),
         states=(process.start(model.last),),
@@ -275,9 +275,7 @@ def learn_members(
 
 def imputed(model: SeriesModel, rows: SeriesRows, n_draws: int) -> tuple[Array, Array]:
     """Impute missing values by a model of the graph, if there is one; return rows and variances, by draws."""
-    weights = model.stack.weights.tolist()
-    pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
-    found = complete(pairs[0][0].process, rows.steps, model.in_units(rows), n_draws)
+    found = complete(model.stack.heaviest.process, rows.steps, model.in_units(rows), n_draws)
     seen = np.isfinite(rows.values)
     mean = model.mean.at(rows.steps, rows.exogenous) + model.scales * found.mean
     return np.where(seen, rows.values, mean), np.where(seen, 0.0, np.square(model.scales) * found.variance)
@@ -336,13 +334,11 @@ def learn_series(
         compared = members if first else compared  # searches on many rows start from fits to some
         decided = validated(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
-        keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
-        on_graph = [place for place, name in enumerate(members) if name != NODES]
-        if on_graph and not set(on_graph) & set(keep):  # the better one, for imputation and pictures
-            errors = np.prod(decided.trials.errors, axis=0)
-            keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
-        names = [list(members)[place] for place in keep]
-        decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
+        kept = {decided.spread, *np.array(names)[decided.weights > 0].tolist()}
+        if kept == {NODES} and graph.n_edges:  # the better one on the graph too, for imputation and pictures
+            errors = dict(zip(names, np.prod(decided.errors, axis=0).tolist(), strict=True))
+            kept.add(min((SEPARABLE, GRAPH), key=lambda name: errors[name]))
+        names = [name for name in names if name in kept]
         laplacians = tuple(one.fit.kernel.laplacian for one in members.values() if one.fit is not None)[:1]
     else:
         names = names[:1]
@@ -351,7 +347,7 @@ def learn_series(
     stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
-    trials = None if decided is None else decided.trials
+    trials = None if decided is None else replace(decided, by_horizon=())  # whose size grows with the rows
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
 
 
@@ -366,13 +362,11 @@ def _block_scores(
 ) -> Backtest | None:
     """Backtest of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
-    for horizon, one in zip(held.trials.horizons.tolist(), (own.scored for own in held.by_horizon), strict=True):
-        if one is not None:
+    for horizon, one in zip(held.horizons.tolist(), held.by_horizon, strict=True):
+        if (own := one.scored) is not None:
+            observed, forecast = (level[own.targets] + scales * part for part in (own.observed, own.mean))
             horizons.append(horizon)
-            at = level[one.targets]
-            found.append(
-                ScoredForecasts(one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std)
-            )
+            found.append(ScoredForecasts(own.targets, observed, forecast, scales * own.std))
     if not found:
         return None
     how, season = "by models of the first three fifths", season_rows(mean, cut)
@@ -424,24 +418,17 @@ def backtested_after(model: SeriesModel, rows: SeriesRows, horizons: Indices) ->
 
 def one_step(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array, Array]:
     """One-step errors of rows in standard deviations, root mean squares of decorrelated errors, and log densities."""
-    n_steps = len(rows.steps)
-    scaled, distances, densities = np.empty(rows.values.shape), np.empty(n_steps), np.empty(n_steps)
-    gap, settled, correlation = np.nan, np.empty(0), np.empty(0)
-    for place in range(n_steps):
-        here = slice(place, place + 1)
-        own = rows.part(here)
-        forecast = model.ahead(own.steps, own.exogenous)
+    found, known_gap, settled, correlation = [], np.nan, np.empty(0), np.empty(0)
+    for row in rows.each():
+        forecast = model.ahead(row.steps, row.exogenous)
         _, variances, opened = forecast.parts[model.stack.spread].modes  # by which, and the gap, nodes are correlated
-        if gap != forecast.horizons[0] or opened.size or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
-            gap, settled, correlation = (
-                np.nan if opened.size else forecast.horizons[0],
-                variances,
-                forecast.correlation(0),
-            )
-        std, error = np.sqrt(forecast.variance), own.values - forecast.mean
-        scaled[here] = error / std
-        distances[here], densities[here] = scored_rows(correlation, error, std)
-        model = model.updated(own)
+        gap = np.nan if opened.size else forecast.horizons[0]
+        if gap != known_gap or not np.allclose(variances, settled, rtol=SETTLED, atol=0.0):
+            known_gap, settled, correlation = gap, variances, forecast.correlation(0)
+        std, error = np.sqrt(forecast.variance), row.values - forecast.mean
+        found.append((error / std, *scored_rows(correlation, error, std)))
+        model = model.updated(row)
+    scaled, distances, densities = (np.concatenate(part) for part in zip(*found, strict=True))
     return scaled, distances, densities
 
 
@@ -464,19 +451,18 @@ def update_warnings(
         )
 
 
-def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, list[Array]]:
+def given_in_turn(model: SeriesModel, rows: SeriesRows) -> tuple[Array, Array]:
     """Means and covariances of rows, each given its observed values and the rows before it."""
-    mean, covariances = np.empty(rows.values.shape), []
-    for place in range(len(rows.steps)):
-        own = rows.part(slice(place, place + 1))
-        ahead = model.ahead(own.steps, own.exogenous)
-        centre, covariance = ahead.mean[0], ahead.covariance(0)
-        if np.isfinite(own.values).any():
-            centre, covariance = conditioned_row(centre, covariance, own.values[0])
-            model = model.updated(own)
-        mean[place] = centre
-        covariances.append(covariance)
-    return mean, covariances
+    found = []
+    for row in rows.each():
+        ahead = model.ahead(row.steps, row.exogenous)
+        mean, covariance = ahead.mean[0], ahead.covariance(0)
+        if np.isfinite(row.values).any():
+            mean, covariance = conditioned_row(mean, covariance, row.values[0])
+            model = model.updated(row)
+        found.append((mean, covariance))
+    means, covariances = (np.array(part) for part in zip(*found, strict=True))
+    return means, covariances
 
 
 def innovations(model: SeriesModel, rows: SeriesRows) -> Array:

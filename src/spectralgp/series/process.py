@@ -133,13 +133,7 @@ class FilteredProcess:
     unknown: Annotated[Array, axes("_unknown", "_states", "n_nodes")]
 
     def updated(self, times: Any, rows: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
-        """Update by more rows, exactly.
-
-        Parameters
-        ----------
-        times, rows, smallest_open
-            As in `ModalProcess.filtered`, later than the rows seen.
-        """
+        """Update by more rows, exactly; the arguments are those of `ModalProcess.filtered`."""
         process = self.process
         times, rows = process.read(times, rows)
         seen, are_partial = rows_seen(rows)
@@ -298,19 +292,8 @@ def _roots(covariances: Array) -> Array:
 def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, horizons: Indices) -> tuple[Array, Array]:
     """Forecast rows at horizons after each origin, from all rows up to it, in one pass over the rows.
 
-    Parameters
-    ----------
-    process, times, values
-        Process of the rows, and the rows as in `ModalProcess.filtered`.
-    origins : array of shape (n_origins,)
-        Numbers of the last rows that forecasts depend on.
-    horizons : array of shape (n_horizons,)
-        Lead times of the forecasts, in rows.
-
-    Returns
-    -------
-    means, variances : ndarray of shape (n_origins, n_horizons, n_nodes)
-        Noise is included.
+    Rows are those of `ModalProcess.filtered`. Origins are numbers of rows, and horizons are counted in rows. Means and
+    variances, noise included, have shape (n_origins, n_horizons, n_nodes).
     """
     times, values = process.read(times, values)
     origins, horizons = np.asarray(origins, np.intp), np.asarray(horizons, np.intp)
@@ -417,16 +400,8 @@ def complete(
 ) -> ImputedProcess:
     """Impute missing values by their mean given all observed values, noise included.
 
-    Parameters
-    ----------
-    process, times, values
-        Process of the rows, and the rows as in `ModalProcess.filtered`.
-    n_draws : int, default=0
-        Number of draws that estimate the covariance of the missing values.
-    before : ImputedProcess, optional
-        Imputation of the same rows under a similar process, from which solves start.
-    tolerance : float, default=0.0
-        Of solves; as far as rounding allows if zero.
+    Rows are those of `ModalProcess.filtered`. Draws estimate the covariance of the missing values. Solves start from
+    those of the same rows `before`, under a similar process; a tolerance of zero is as far as rounding allows.
     """
     times, values = process.read(times, values)
     observed = ~np.isnan(values)

@@ -7,20 +7,22 @@ nodes: rows less their mean, divided by the scale of the node. A horizon is a nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp._basics.saved import Count, axes, ge, gt
+from spectralgp._basics.saved import UNSAVED, Count, StoredAs, axes, ge, gt
 from spectralgp.scores import observed_mean
 from spectralgp.series import ModalProcess, SeriesFit, completed_in_turn, rolling
 from spectralgp.series.backtests import ScoredForecasts
 from spectralgp.series.mean import BLOCKS, TINY
 
+GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"  # names of members
+MemberNames = Annotated[tuple[Literal["graph", "graph, separable", "nodes on their own"], ...], ge(1)]
 LAGS = 3  # last rows that errors are regressed on
 HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
 MOST_GROWN = 10.0  # times the growth of the median node, from which on what a node did before the blocks says nothing
@@ -81,11 +83,10 @@ class Ensemble:
         return [int(h) for h, which in zip(self.horizons, self.drifting, strict=True) if which >= 0]
 
     @property
-    def heaviest_on_graph(self) -> SeriesFit | None:
-        """Fit of the member on the graph with the largest weight; None if all members have separate nodes."""
+    def heaviest(self) -> EnsembleMember:
+        """Member with the largest weight, among those on the graph if there are any."""
         pairs = zip(self.weights.tolist(), self.members, strict=True)
-        fits = [(weight, one.fit) for weight, one in pairs if one.fit is not None]
-        return max(fits, key=lambda pair: pair[0])[1] if fits else None
+        return max(pairs, key=lambda pair: (pair[1].fit is not None, pair[0]))[1]
 
     def mean(self, means: Sequence[Array], rows: Array, horizon: float) -> Array:
         """Return the mean at a horizon from the members' means and the last rows, latest first."""
@@ -153,24 +154,17 @@ class HorizonScores:
 
 
 @dataclass(frozen=True, eq=False)
-class MemberScores:
-    """Validated models, their weights, and their errors by horizon in units of nodes."""
+class BlockValidation:
+    """Members validated on held-out blocks, and choices for the same members learnt from all rows."""
 
-    names: tuple[str, ...]
+    names: Annotated[tuple[str, ...], StoredAs(MemberNames)]
     weights: Annotated[Array, axes("n_tried")]
     horizons: Annotated[Indices, axes("n_tried_horizons")]
-    errors: Annotated[Array, axes("n_tried_horizons", "n_tried", allows_nan=True)]  # root mean squares
-
-
-@dataclass(frozen=True, eq=False)
-class BlockValidation:
-    """Choices by validation on held-out blocks, for members that are then learnt from all rows."""
-
-    trials: MemberScores
-    weights: Array  # of the members that are kept
-    spread: int  # the member whose correlations of nodes did best
-    shares: Array  # (n_horizons,), of the errors' own correlations
-    by_horizon: tuple[HorizonScores, ...]
+    errors: Annotated[Array, axes("n_tried_horizons", "n_tried", allows_nan=True)]  # root mean squares, in units
+    # choices, which model files have in the ensemble
+    spread: Annotated[str, UNSAVED] = ""  # name of the member whose correlations of nodes did best
+    shares: Annotated[Array, UNSAVED] = field(default_factory=lambda: np.empty(0))  # of the errors' own correlations
+    by_horizon: Annotated[tuple[HorizonScores, ...], UNSAVED] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,8 +355,8 @@ def validated(members: Sequence[EnsembleMember], steps: Array, values: Array, wi
         spread = int(np.argmax(totals.max(axis=2).sum(axis=0)))
         shares = SHARES[np.argmax(totals[:, spread], axis=1)]
     table = np.sqrt([[float(observed_mean(one.ravel() ** 2, 0)) for one in own] for own in errors])
-    trials = MemberScores(tuple(one.name for one in members), weights, horizons, table)
-    return BlockValidation(trials, weights, spread, shares, by_horizon)
+    names = tuple(one.name for one in members)
+    return BlockValidation(names, weights, horizons, table, names[spread], shares, by_horizon)
 
 
 def _validated_at(
@@ -406,10 +400,7 @@ def _validated_at(
 def stacked(
     members: Sequence[EnsembleMember], decided: BlockValidation | None, steps: Array, values: Array
 ) -> Ensemble:
-    """Ensemble of members learnt from all rows; the first of them alone without a validation.
-
-    `decided` has weights for these members, and none for others.
-    """
+    """Ensemble of members learnt from all rows, some of those validated; the first alone without a validation."""
     n_nodes = values.shape[1]
     no_drift, no_errors = np.empty((0, LAGS * n_nodes, n_nodes)), np.empty((0, n_nodes, n_nodes))
     if decided is None:
@@ -417,11 +408,13 @@ def stacked(
         return Ensemble(
             tuple(members), only, 0, np.ones(1), no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
         )
+    names = [one.name for one in members]
+    weights = decided.weights[[decided.names.index(name) for name in names]]
     drifts: list[Array] = []
     drifting, inflated, correlations = [], [], []
-    found = _forecasts(members, steps, values, decided.trials.horizons)
+    found = _forecasts(members, steps, values, decided.horizons)
     for one, chosen in zip(found, decided.by_horizon, strict=True):
-        error, variance = one.errors(decided.weights)
+        error, variance = one.errors(weights)
         larger = chosen.factor * inflations(error, variance, one.horizon)
         if chosen.penalty is not None:
             drifts.append(drift_of(one.rows, error, chosen.penalty))
@@ -433,9 +426,9 @@ def stacked(
             correlations.append(shown_correlations(error, variance))
     return Ensemble(
         tuple(members),
-        decided.weights,
-        decided.spread,
-        decided.trials.horizons.astype(float),
+        weights,
+        names.index(decided.spread),
+        decided.horizons.astype(float),
         np.array(drifts) if drifts else no_drift,
         np.array(drifting),
         np.array(inflated),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
@@ -81,45 +80,35 @@ def _zone(name: str) -> Any:
 # ---------------------------------------------------------------------------------------------------------- clocks
 
 
-class Clock(ABC):
-    """Clock of a series: counts steps of one length since the first row at `fit`."""
-
-    @abstractmethod
-    def steps(self, times: Times) -> Array:
-        """Times as numbers of steps, whole ones where times are on the grid."""
-
-    @abstractmethod
-    def labels(self, steps: Array) -> Any:
-        """Steps as times: numbers, or moments as NumPy's datetime64 of UTC."""
-
-    def cycles(self, steps: Array) -> dict[str, Array]:
-        """Natural seasons that are longer than two steps, if any: how many of each have passed at given steps."""
-        return {}
-
-    def natural_periods(self) -> dict[str, float]:
-        """The length of each natural season in steps."""
-        return {}
-
-
 @dataclass(frozen=True)
-class NumericClock(Clock):
-    """Times that are numbers: rows that are counted, seconds, years."""
+class NumericClock:
+    """Times that are numbers: rows that are counted, seconds, years. Steps count from the first row at `fit`."""
 
     start: float = 0.0
     step: Positive = 1.0
 
     def steps(self, times: Times) -> Array:
+        """Times as numbers of steps, whole ones where times are on the grid."""
         if isinstance(times, Moments):
             raise TypeError("times must be numbers, as those at fit were; got dates. Pass numbers, or fit with dates.")
         return _whole((times - self.start) / self.step)
 
     def labels(self, steps: Array) -> Array:
+        """Steps as times."""
         return self.start + self.step * steps
+
+    def cycles(self, steps: Array) -> dict[str, Array]:
+        """Numbers of natural seasons passed at steps: numbers have no natural season."""
+        return {}
+
+    def natural_periods(self) -> dict[str, float]:
+        """Lengths of natural seasons in steps: none."""
+        return {}
 
 
 @dataclass(frozen=True)
-class CalendarClock(Clock):
-    """Times that are dates.
+class CalendarClock:
+    """Times that are dates. Steps count from the first row at `fit`.
 
     Steps are of time elapsed, of what the clock shows (days that are 23 hours long twice count alike), or months.
     """
@@ -130,6 +119,7 @@ class CalendarClock(Clock):
     by: Ways
 
     def steps(self, times: Times) -> Array:
+        """Times as numbers of steps, whole ones where times are on the grid."""
         if not isinstance(times, Moments):
             raise TypeError("times must be dates, as those at fit were; got numbers. Pass dates, or a number of steps.")
         if (times.zone is None) != (self.zone is None):
@@ -141,6 +131,7 @@ class CalendarClock(Clock):
         return _whole(_counted(Moments(times.stamps, self.zone), self.start, self.by) / self.step)
 
     def labels(self, steps: Array) -> NDArray[np.datetime64]:
+        """Steps as moments of UTC."""
         start = Moments(np.array([self.start]), self.zone)
         if self.by == "elapsed":
             stamps = self.start + np.round(steps * self.step).astype(np.int64)
@@ -159,6 +150,7 @@ class CalendarClock(Clock):
         return stamps.astype("M8[us]")
 
     def cycles(self, steps: Array) -> dict[str, Array]:
+        """Number of each natural season longer than two steps that has passed at steps."""
         stamps = self.labels(steps).astype(np.int64)
         local = Moments(stamps, self.zone).local
         passed = {name: local / length for name, length in NATURAL.items()}
@@ -167,8 +159,12 @@ class CalendarClock(Clock):
         return {name: passed[name] for name in self.natural_periods()}
 
     def natural_periods(self) -> dict[str, float]:
+        """Lengths of these seasons in steps."""
         length = self.step if self.by in ("elapsed", "clock") else self.step * NATURAL["year"] / 12
         return {name: period / length for name, period in NATURAL.items() if period / length > 2 + SAME_STEP}
+
+
+Clock = NumericClock | CalendarClock
 
 
 def _whole(steps: Array) -> Array:
@@ -232,10 +228,9 @@ def shown(times: Times) -> tuple[str, ...]:
 
 def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
     """Steps as people write their times, or as rows where these are only counted."""
-    labels = clock.labels(steps)
     if isinstance(clock, CalendarClock):
-        return shown(Moments(labels.astype(np.int64), clock.zone))
-    return tuple(f"row {label}" if clock == NumericClock() else label for label in shown(labels))
+        return shown(Moments(clock.labels(steps).astype(np.int64), clock.zone))
+    return tuple(f"row {label}" if clock == NumericClock() else label for label in shown(clock.labels(steps)))
 
 
 # ---------------------------------------------------------------------------------------------------------- reading

@@ -198,11 +198,11 @@ class ValueField(PredictiveDistribution):
         return ValueField.of_rows(self.further(values, self.observed_by), self.rows, self.observed_by, known)
 
 
-def observed_with(prediction: Any, observed_by: ObservationModel) -> Any:
+def observed_with(prediction: PredictiveDistribution, observed_by: ObservationModel | None) -> PredictiveDistribution:
     """Prediction for other exposures or trials and, if no value is observed, other columns of fixed effects."""
     if isinstance(prediction, MixtureField):
         return replace(prediction, fields=tuple(observed_with(part, observed_by) for part in prediction.fields))
-    if not isinstance(prediction, ValueField):
+    if observed_by is None or not isinstance(prediction, ValueField):
         return prediction
     own = replace(prediction.observed_by, beside=observed_by.beside, columns=observed_by.columns)
     return replace(prediction, observed_by=own)
