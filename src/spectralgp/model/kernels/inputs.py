@@ -222,7 +222,8 @@ class LearntInputKernel(InputKernel):
         if not self._is_plain:
             covariance, gradient = self.kernel(inputs, eval_gradient=True)
             return covariance, np.asarray(gradient)
-        scaled = _cached(self._cache, inputs, squared_distances) / self.kernel.length_scale**2
+        squares = _cached(self._cache, inputs, lambda given: squareform(pdist(given, "sqeuclidean")))
+        scaled = squares / self.kernel.length_scale**2
         covariance = np.exp(-0.5 * scaled)
         return covariance, (scaled * covariance)[:, :, None]
 
@@ -352,8 +353,8 @@ class StandardisedKernel(InputKernel):
         return (inputs - self.offset) / self.spread
 
     def _distances_and_products(self, inputs: Array) -> tuple[Array, Array]:
-        standardised = self._standardised(inputs)
-        return squared_distances(standardised), standardised @ standardised.T
+        standardised = (inputs - self.offset) / self.spread
+        return squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
@@ -434,11 +435,6 @@ def _holding_amplitude(kernel: Kernel) -> Kernel:
     if not isinstance(kernel, Product):
         return kernel
     return Product(_holding_amplitude(kernel.k1), _holding_amplitude(kernel.k2))
-
-
-def squared_distances(inputs: Array) -> Array:
-    """Squared Euclidean distances of all inputs, shape (n_signals, n_signals)."""
-    return squareform(pdist(inputs, "sqeuclidean"))
 
 
 def half_log_median(inputs: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -85,7 +86,10 @@ class PositiveParameters(GraphKernel):
         return np.log([getattr(self, name) for name in self.free_names])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        return _replace(self, dict(zip(self.free_names, np.exp(theta).tolist(), strict=True)))
+        other = object.__new__(type(self))  # without the checks: bounds bind learning alone
+        vars(other).update(vars(self))
+        vars(other).update(zip(self.free_names, np.exp(theta).tolist(), strict=True))
+        return other
 
     def search(self) -> KernelSearch:
         return KernelSearch(self, self.free_names, self._log_bounds, self._starts)
@@ -95,20 +99,16 @@ class PositiveParameters(GraphKernel):
         return np.log(np.reshape(pairs, (-1, 2)))
 
     def _starts(self) -> list[Array]:
-        values = [{name: value} for name in self.free_names for value in STARTS.get(name, ())]
-        return [_replace(self, one).theta for one in values]
+        theta = dict(zip(self.free_names, self.theta.tolist(), strict=True))
+        logs = [{name: np.log(value)} for name in self.free_names for value in STARTS.get(name, ())]
+        return [np.array(list((theta | one).values())) for one in logs]
 
     def scaled_by(self, factor: float) -> Self:
         bounds = self.amplitude_bounds
         scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
-        return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": scaled})
-
-
-def _replace(kernel: Any, values: dict[str, Any]) -> Any:
-    """Copy of a kernel with other parameter values, which may exceed the bounds: they bind learning alone."""
-    other = object.__new__(type(kernel))  # without the checks
-    other.__dict__.update({**vars(kernel), **values})
-    return other
+        other = copy.copy(self)
+        vars(other).update(amplitude=self.amplitude * factor, amplitude_bounds=scaled)
+        return other
 
 
 class NamedKernel(PositiveParameters, SpectralKernel):
