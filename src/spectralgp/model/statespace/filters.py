@@ -397,7 +397,7 @@ def log_density_slopes(space: StateSpace, gap: float, angles: Array) -> Array:
         with_value = component.stationary[:, 0]
         for block in range(component.n_blocks):
             matrix, changed = (np.moveaxis(part[0, block], -1, 0) for part in (matrices, changes))  # (n_modes, b, b)
-            resolvent = np.linalg.inv(np.eye(len(with_value)) - phases * matrix)
+            resolvent = _inverse(np.eye(len(with_value)) - phases * matrix)
             ahead, behind = resolvent @ with_value, resolvent[..., 0, :]
             unit += 2 * ahead[..., 0].real - with_value[0]
             bent = np.einsum("wja,jab,wjb->wj", behind, changed, ahead, optimize=True)
@@ -407,6 +407,17 @@ def log_density_slopes(space: StateSpace, gap: float, angles: Array) -> Array:
         density += space.powers[number] * slopes[number]
     slopes[-1] = 1.0
     return slopes / density
+
+
+def _inverse(matrices: Array) -> Array:
+    """Inverses of small matrices (..., n, n), in closed form up to two by two."""
+    if matrices.shape[-1] == 1:
+        return 1 / matrices
+    if matrices.shape[-1] > 2:
+        return np.linalg.inv(matrices)
+    (a, b), (c, d) = np.moveaxis(matrices, (-2, -1), (0, 1))
+    adjugate = np.stack([np.stack([d, -b], axis=-1), np.stack([-c, a], axis=-1)], axis=-2)
+    return np.asarray(adjugate / (a * d - b * c)[..., None, None])
 
 
 def information(space: StateSpace, timeline: Timeline) -> Array:
