@@ -36,11 +36,11 @@ FIT: tuple[tuple[str, str], ...] = (  # where a fit goes, and what it does there
     ("estimators", "read what the user gave, checked once"),
     ("model.signals", "centre, scale, units, missing values"),
     ("learning", "choose variants to try, and folds"),
-    ("model.spectra", "find the spectrum of the graph"),
+    ("model.spectra", "eigenvalues and eigenvectors of the graph"),
     ("model.kernels", "powers of a filter, and its search space"),
     ("model.fields", "evidence and its gradient"),
-    ("learning", "climb, certify, weigh several models"),
-    ("model.fields", "condition on all signals: what predict asks"),
+    ("learning", "optimise, check optimality, weight models"),
+    ("model.fields", "condition on all signals; used by predict"),
 )
 WIDTH, GAP, INNER = 10.0, 0.22, 0.42
 LOW, HIGH = 0.62, 1.15  # heights of folders without parts, and with some

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, Heat, bound, bump, bump_jacobian, node_covariance
+from spectralgp.cli.learning import graph_kernels
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning import Stacking, Task, learn
@@ -40,6 +41,10 @@ from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
 
 every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_GRAPHS)
 every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+def test_every_kind_of_kernel_is_a_case():
+    assert set(graph_kernels().values()) <= {type(case.kernel) for case in KERNELS.values()}
 
 
 @every_kernel_and_graph

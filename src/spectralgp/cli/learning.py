@@ -60,8 +60,8 @@ def kernel_named(text: str) -> GraphKernel | None:
     if parameter in (own.name.removesuffix("_bounds") for own in fields(make) if own.name.endswith("_bounds")):
         raise typer.BadParameter(f"kernel {name} must be given without a number; got {text!r}.")
     try:
-        value: Any = setting if setting == "auto" else float(setting) if parameter == "nu" else int(setting)
-        kernel: GraphKernel = make(value)
+        number = AUTO if setting == AUTO else float(setting)
+        kernel: GraphKernel = make(int(number) if isinstance(number, float) and number.is_integer() else number)
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(
             f"kernel must be such as {name}:2, the number being its {parameter}; got {text!r}."

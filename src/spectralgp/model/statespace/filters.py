@@ -412,9 +412,9 @@ def log_density_slopes(space: StateSpace, gap: float, angles: Array) -> Array:
 def _inverse(matrices: Array) -> Array:
     """Inverses of small matrices (..., n, n), in closed form up to two by two."""
     if matrices.shape[-1] == 1:
-        return 1 / matrices
+        return np.asarray(1 / matrices)
     if matrices.shape[-1] > 2:
-        return np.linalg.inv(matrices)
+        return np.asarray(np.linalg.inv(matrices))
     (a, b), (c, d) = np.moveaxis(matrices, (-2, -1), (0, 1))
     adjugate = np.stack([np.stack([d, -b], axis=-1), np.stack([-c, a], axis=-1)], axis=-2)
     return np.asarray(adjugate / (a * d - b * c)[..., None, None])
