@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, ClassVar
 
@@ -117,7 +116,11 @@ class Sqp(Solver):
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         if warm_starts is None and _has_many(task) and not task.signals.has_missing:  # whose completions are of all
-            warm_starts = self._from_some(task, kernels)
+            # rough fits to a sample of them, since evaluations cost their number cubed
+            random_state = np.random.default_rng(self.random_state)
+            rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
+            with quietly():
+                warm_starts = self.coarse().fit(task.part(rows, task.signals.some(rows)), kernels)
         if warm_starts is not None:
             warm = self._warm(task, kernels, warm_starts)
             if warm is not None:
@@ -130,7 +133,12 @@ class Sqp(Solver):
             before = None if found is None else found.objective
             objective = Objective(task, form.bind(spectrum), spectrum, before=before)
             if found is None:
-                starts = self._first_starts(objective)
+                starts = objective.starting_points()
+                # where the spectrum may be too coarse for a solution, it says little
+                if len(starts) > 1 and self.tolerance_nats is None and task.spectrum.tolerance == 0:
+                    # coarse solutions, one per maximum that may be the highest
+                    coarse = _ascents(objective, starts, self.max_iterations, COARSE_TOLERANCE_NATS)
+                    starts = _distinct(objective, coarse, DISTINCT_NATS, DISTINCT_NATS)
                 agree = len(starts) == 1  # whether those of the simplest form lead to one maximum
             else:
                 starts = _grown(objective, found, silent_share)
@@ -162,13 +170,6 @@ class Sqp(Solver):
             step_done(form.label)
         return [fits[index] for index in range(len(kernels))]
 
-    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
-        """Rough fits to a sample of many signals, whose evaluations cost their number cubed."""
-        random_state = np.random.default_rng(self.random_state)
-        rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
-        with quietly():
-            return self.coarse().fit(task.part(rows, task.signals.some(rows)), kernels)
-
     def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
         """Fit each kernel from its warm start; None if one of them does not converge."""
         fits = []
@@ -185,14 +186,6 @@ class Sqp(Solver):
         for kernel in kernels:  # not before all went through
             step_done(kernel.label)
         return fits
-
-    def _first_starts(self, objective: Objective) -> list[Array]:
-        """Starting points; if several, their coarse solutions, one per maximum that may be the highest."""
-        starts = objective.starting_points()
-        if len(starts) == 1 or self.tolerance_nats is not None or objective.task.spectrum.tolerance > 0:
-            return starts  # where the spectrum may be too coarse for a solution, it says little
-        coarse = _ascents(objective, starts, self.max_iterations, COARSE_TOLERANCE_NATS)
-        return _distinct(objective, coarse, DISTINCT_NATS, DISTINCT_NATS)
 
     def _filters_first(self, objective: Objective, starts: list[Array]) -> list[Array]:
         """Optimise filters and noise alone, with the input kernel of the first start; not needed in time.
@@ -332,21 +325,14 @@ def _ascents(
     objective: Objective, starts: list[Array], max_iterations: int, tolerance_nats: float | None
 ) -> list[SearchResult]:
     """Ascents from several starts; one stops if it approaches the highest end before it."""
-    ascents, is_known = list[SearchResult](), None
+    ascents, known = list[SearchResult](), None
     for start in starts:
         if ascents and ascents[-1].value == max(one.value for one in ascents):
             last = ascents[-1]
             is_maximum = last.outcome is Outcome.CONVERGED and objective.has_information
-            is_known = partial(_leads_to, last, objective.precision(last.x)) if is_maximum else None
-        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, is_known)))
+            known = (last, objective.precision(last.x)) if is_maximum else None
+        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
     return ascents
-
-
-def _leads_to(known: SearchResult, precision: Array, x: Array, value: float, promised: float) -> bool:
-    """Return whether a point is near a maximum but not higher, and no step from it promises more."""
-    step = x - known.x
-    is_near = step @ precision @ step <= 2 * SAME_NATS
-    return bool(is_near and value <= known.value and value + 0.5 * promised <= known.value + SAME_NATS)
 
 
 def maximise(
@@ -354,12 +340,12 @@ def maximise(
     start: Array,
     max_iterations: int,
     tolerance_nats: float | None = None,
-    is_known: Callable[[Array, float, float], bool] | None = None,
+    known: tuple[SearchResult, Array] | None = None,
 ) -> tuple[Array, float, Outcome, str]:
     """Ascend from a point; return the end point, its value, the outcome and a detail.
 
-    Far from the maximum the curvature is computed at each step; near it, gradients update it. The ascent stops where
-    `is_known` says of a point, its value and the gain that a step promises that it leads to a known maximum.
+    Far from the maximum the curvature is computed at each step; near it, gradients update it. The ascent stops near a
+    maximum that is `known`, with its precision, if it is not higher there and no step promises more.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
@@ -375,8 +361,11 @@ def maximise(
         step = constraints.step(x, gradient, precision)
         promised = float(gradient @ step)
         met_tolerance = tolerance_nats is not None and promised <= tolerance_nats
-        if is_known is not None and is_known(x, value, promised):
-            return x, value, Outcome.CONVERGED, "on the way to a maximum that is known"
+        if known is not None:
+            maximum, away = known[0].value, x - known[0].x
+            is_near = away @ known[1] @ away <= 2 * SAME_NATS
+            if is_near and value <= maximum and value + 0.5 * promised <= maximum + SAME_NATS:
+                return x, value, Outcome.CONVERGED, "on the way to a maximum that is known"
         if met_tolerance or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
             return x, value, Outcome.CONVERGED, "no step promises more"
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
@@ -585,13 +574,11 @@ def _quadratic_program(root: Array, gradient: Array, rows: Array, least: Array) 
     missing = least / lengths - normals @ free
     furthest = float(np.max(missing, initial=0.0))
     if furthest <= 0:
-        step: Array = root @ free
-        return step
+        return np.asarray(root @ free)
     system = np.vstack([normals.T, missing / furthest])
     multipliers, _ = nnls(system, np.eye(free.size + 1)[-1], maxiter=50 * system.size)
     active = multipliers > 0
-    step = root @ (free + np.linalg.lstsq(normals[active], missing[active])[0])
-    return step
+    return np.asarray(root @ (free + np.linalg.lstsq(normals[active], missing[active])[0]))
 
 
 def random_start(objective: Objective, random_state: np.random.Generator) -> Array:
