@@ -127,13 +127,11 @@ class Folds:
             self.chosen = np.arange(n_signals)[-MOST_COMPARED if sparing else None :]
             *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
             self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
+        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
+        self.nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp)  # whose single values are scored
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
-        self._parts: dict[tuple[Task, int], Task] = {}
+        self.parts: dict[tuple[Task, int], Task] = {}  # tasks of the training signals of each fold
         self._learnt: list[dict[Candidate, Fit]] = [{} for _ in self.held_out]
-
-    def part_for_tuning(self, candidate: Candidate) -> Task | None:
-        """Training signals of a scored candidate in the first fold; None if means are not tuned."""
-        return self._parts[candidate.task, 0] if self.tunes_means else None
 
     def score(
         self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
@@ -141,7 +139,7 @@ class Folds:
         """Learn candidates without each fold, the first from given fits, and score its signals."""
         first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
         n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
-        nodes = None if needs_passes else self._nodes(n_nodes)
+        nodes = None if needs_passes else self.nodes
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
         found = [one_fold(0, starts or [None] * len(candidates))]
         step_done(f"fold 1 of {n_folds}")
@@ -158,17 +156,11 @@ class Folds:
             return FoldScores(logs, None, n_nodes, tuple(fits))
         return FoldScores(logs, values, n_nodes, tuple(fits), errors=errors)
 
-    def _nodes(self, n_nodes: int) -> Indices:
-        """Nodes whose single values are scored."""
-        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
-        return np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
-
     def values(self, candidate: Candidate) -> tuple[Array, Array]:
         """Held-out values, (n_values,), and quantiles of their predictions, (n_values, n_points)."""
-        task, found = candidate.task, []
-        nodes = self._nodes(task.signals.shape[1])
+        task, nodes, found = candidate.task, self.nodes, []
         for number, held_out in enumerate(self.held_out):
-            fit, part = self._learnt[number][candidate], self._parts[task, number]
+            fit, part = self._learnt[number][candidate], self.parts[task, number]
             others = self._cut[task.signals, number][1]
             cut, model = (self.kept[number], held_out), fit.model
             observed, points = others.units.restore(others.values), np.full((LEVELS.size, *others.shape), np.nan)
@@ -195,9 +187,9 @@ class Folds:
         for task in (candidate.task for candidate in candidates):  # shared tasks and signals are split once
             if (task.signals, number) not in self._cut:
                 self._cut[task.signals, number] = task.signals.fold(kept, held_out)
-            if (task, number) not in self._parts:
-                self._parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
-            parts.append(self._parts[task, number])
+            if (task, number) not in self.parts:
+                self.parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
+            parts.append(self.parts[task, number])
         with quietly():
             fits = learn_candidates(candidates, parts, solver, warm_starts, self._learnt[number])
         logs, values, errors = [], [], []

@@ -83,9 +83,6 @@ class HiddenEntries:
         """Raise: candidates are compared by densities alone."""
         raise NotImplementedError(f"{candidate.name} must be compared by its densities where values are missing.")
 
-    def part_for_tuning(self, candidate: Candidate) -> None:
-        """None: means are not tuned with missing values."""
-
     def _tasks(self, task: Task) -> tuple[Task, Task]:
         """Task of the compared signals, with and without the hidden entries."""
         if task not in self._parts:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.learning.candidates import Candidate, Choices, Setting, Variant, differ_in_scale, with_tuned_means
+from spectralgp.learning.candidates import Candidate, Choices, Variant, differ_in_scale, with_tuned_means
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import Folds, FoldScores
 from spectralgp.learning.hidden import HiddenEntries
@@ -21,9 +21,6 @@ from spectralgp.model.kernels import GraphKernel, Identity, Polynomial
 DEGREE, HIGHER_DEGREE = 2, 4
 TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
 SMALLEST_SHARE = 0.01  # least weight of a member of the default
-
-Validation: TypeAlias = Folds | HiddenEntries
-"""Held-out values for the comparison of candidates."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class WeightedCandidates:
 class Comparison:
     """Variants with their held-out scores, in the order of comparison."""
 
-    def __init__(self, validation: Validation, solver: Solver) -> None:
+    def __init__(self, validation: Folds | HiddenEntries, solver: Solver) -> None:
         self.validation, self.solver = validation, solver
         self.variants, self.candidates = list[Variant](), list[Candidate]()  # the latter with those of tuned means last
         self.stages: list[FoldScores] = []  # one per call of score
@@ -59,7 +56,11 @@ class Comparison:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, starts = [one.candidate for one in variants], [self._start(one) for one in variants]
+        own, fits = [one.candidate for one in variants], [fit for stage in self.stages for fit in stage.fits]
+        known, starts = list(zip(self.variants, fits, strict=True)), list[Fit | None]()
+        for variant in variants:  # from a scored one that differs in the scale or the lagged term alone, if any
+            alike = (fit for one, fit in known if replace(variant, scale=one.scale, carries=one.carries) == one)
+            starts.append(next(alike, None))
         self.stages.append(self.validation.score(own, self.solver, starts))
         self.variants += variants
         self.candidates += own
@@ -75,26 +76,22 @@ class Comparison:
         """Variant with the highest score."""
         return self.variants[int(np.argmax(self.held_out.scores))]
 
-    def _start(self, variant: Variant) -> Fit | None:
-        """Fit of a scored variant that differs in the scale or the lagged term alone, if there is one."""
-        fits = [fit for stage in self.stages for fit in stage.fits]
-        pairs = zip(self.variants, fits, strict=True)
-        return next((fit for one, fit in pairs if replace(variant, scale=one.scale, carries=one.carries) == one), None)
-
     def tune_means(self) -> None:
         """Score members with tuned means too, if signals differ in scale under the best model.
 
-        Models of transformed signals are left out.
+        Models of transformed signals are left out, and means are not tuned with missing values.
         """
-        held_out = self.held_out
+        held_out, folds = self.held_out, self.validation
+        if not isinstance(folds, Folds) or not folds.tunes_means:
+            return
         plain = np.array([place for place, one in enumerate(self.candidates) if one.transformation is None])
         best = int(plain[np.argmax(held_out.scores[plain])])
-        part = self.validation.part_for_tuning(self.candidates[best])
-        if part is None or not differ_in_scale(self.candidates[best], part, held_out.fits[best].model):
+        candidate, model = self.candidates[best], held_out.fits[best].model
+        if not differ_in_scale(candidate, folds.parts[candidate.task, 0], model):  # in the first fold
             return
         weights = self._weights(plain, held_out.subset(plain), None)
         tuned = [with_tuned_means(self.candidates[place]) for place in plain[weights > 0].tolist()]
-        self.stages.append(self.validation.score(tuned, self.solver, [None] * len(tuned)))
+        self.stages.append(folds.score(tuned, self.solver))
         self.candidates += tuned
 
     def weighted(self) -> WeightedCandidates:
@@ -172,8 +169,14 @@ def search(comparison: Comparison, choices: Choices) -> None:
     A large graph has one Laplacian, both degrees at once, and no model without it.
     """
     setting, (scale, *others) = choices.setting, choices.setting.signals
-    has_edges = setting.task.graph.n_edges > 0
-    kernels, is_small = first_kernels(setting), not setting.task.spectrum.needs_passes
+    has_edges, is_small = setting.task.graph.n_edges > 0, not setting.task.spectrum.needs_passes
+    kernels: list[GraphKernel] = [Identity()]
+    if has_edges and is_small:
+        # a node that was never observed depends on its neighbours alone: one of few edges needs another Laplacian
+        laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
+        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
+    elif has_edges:
+        kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
     highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
     best = comparison.best
     steps: list[dict[str, Any]] = []
@@ -198,14 +201,3 @@ def search(comparison: Comparison, choices: Choices) -> None:
             lagged = [False] if logarithms.columns is None else [False, True]
             comparison.score([replace(best, setting=logarithms, carries=carries) for carries in lagged])
     comparison.tune_means()
-
-
-def first_kernels(setting: Setting) -> list[GraphKernel]:
-    """Kernels of the first stage."""
-    if setting.task.graph.n_edges == 0:
-        return [Identity()]
-    if setting.task.spectrum.needs_passes:
-        return [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
-    # a node that was never observed depends on its neighbours alone: one of few edges needs another Laplacian
-    laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
-    return [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]

@@ -244,7 +244,7 @@ def test_nodes_that_are_looked_at_are_spread_evenly(monkeypatch, most, expected)
     """As many values of nine signals as may be looked at, and at least one of each."""
     monkeypatch.setattr("spectralgp.learning.folds.MOST_VALUES", most)
     folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
-    assert folds._nodes(7).tolist() == expected
+    assert folds.nodes.tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,6 @@ class Scripted:
         self.asked.append(self.scored.index(candidate))
         return np.array([1.0, 2.0]), self.points[self.asked[-1]]
 
-    def part_for_tuning(self, candidate):
-        return None
-
 
 def stages_of(setting, *scores, **choices):
     """The variants of each stage in words, with those that they start from."""
