@@ -20,7 +20,6 @@ from spectralgp.learning.sqp import Sqp, as_solver
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import (
     GraphGP,
-    Posterior,
     Transformation,
     condition_latent,
     posterior_of,
@@ -276,11 +275,6 @@ class Choices:
         is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
         return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
 
-    def learning_from(self, rows: Indices) -> Choices:
-        """Choices whose hyperparameters are learnt from some of the signals."""
-        setting, *further = (replace(one, learnt_from=rows) for one in (self.setting, *self.further))
-        return replace(self, setting=setting, further=tuple(further))
-
     def release(self) -> None:
         """Free the states of recurrences on a large graph."""
         for one in (self.setting, *self.further):
@@ -406,7 +400,8 @@ def differ_in_scale(candidate: Candidate, task: Task, model: GraphGP) -> bool:
     """Return whether leave-one-out errors differ in size between signals: equation (18c)."""
     if not candidate.shrunk or task.spectrum.needs_passes or task.signals.has_missing:
         return False
-    (n_signals, n_nodes), posterior = task.signals.shape, _conditioned(model, task)
+    n_signals, n_nodes = task.signals.shape
+    posterior = posterior_of(model, task.inputs, task.signals, task.carried)
     energies = posterior.left_out(task.signals.centred_by == "node" and n_signals > 1).lengths / n_nodes
     n_values = n_nodes / NODES_PER_VALUE
     return float(np.std(np.log(PRIOR_VALUES + n_values * energies))) > SAME_SCALE
@@ -451,11 +446,8 @@ def tuned(model: GraphGP, task: Task) -> GraphGP:
     """
     models, signals = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES], task.signals
     squares = []
-    for posterior in (_conditioned(one, task) for one in models):
+    for one in models:
+        posterior = posterior_of(one, task.inputs, signals, task.carried)
         errors = posterior.left_out(signals.centred_by == "node" and signals.shape[0] > 1).errors
         squares.append(np.mean(np.square(signals.units.restore_scale(posterior.basis.unload(errors)))))
     return models[int(np.argmin(squares))]
-
-
-def _conditioned(model: GraphGP, task: Task) -> Posterior:
-    return posterior_of(replace(model, shrinkage=None), task.inputs, task.signals, task.carried)

@@ -22,14 +22,7 @@ from spectralgp.learning.folds import MOST_COMPARED, Folds
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
-from spectralgp.learning.search import (
-    ComparedModel,
-    Comparison,
-    Validation,
-    WeightedCandidates,
-    compared_models,
-    search,
-)
+from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, compared_models, search
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.weights import stacking_weights
 from spectralgp.model.fields import GraphGP, Mixture, Posterior
@@ -105,18 +98,14 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     if choices.has_many_signals:
         rows = rows_to_learn_from(shape[0], random_state)
         announce(time_message(shape, len(choices.kernels), choices.is_choice))
-        choices = choices.learning_from(rows)
+        setting, *further = (replace(one, learnt_from=rows) for one in (choices.setting, *choices.further))
+        choices = replace(choices, setting=setting, further=tuple(further))
     if choices.order is not None:
         mention("rows are in time order")
     of_folds, of_draws = random_state.spawn(2)
     try:
         with few_threads(shape[0]):
-            if choices.is_choice:
-                comparison = Comparison(_validation(choices, of_folds), solver)
-                search(comparison, choices)
-                chosen = comparison.weighted()
-            else:
-                chosen = _asked_for(choices, solver, of_folds)
+            chosen = _chosen(choices, solver, of_folds)
             candidates, weights = chosen.candidates, chosen.weights
             fits = _learnt(chosen, choices, solver)
             drawn: Sequence[Draws] = _drawn(candidates, fits, choices, of_draws)
@@ -133,22 +122,23 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 
 
-def _validation(choices: Choices, random_state: np.random.Generator) -> Validation:
-    """Held-out values: hidden entries if the default has missing values, folds otherwise."""
-    setting, stacking = choices.setting, replace(choices.stacking, n_draws=choices.n_draws)
-    signals = setting.task.signals
-    if choices.is_choice and signals.has_missing:
-        return HiddenEntries(signals, random_state)
-    n_folded = None if setting.learnt_from is None else setting.learnt_from.size
-    return Folds(signals.shape, stacking, random_state, choices.is_choice, choices.order is not None, n_folded)
-
-
-def _asked_for(choices: Choices, solver: Solver, random_state: np.random.Generator) -> WeightedCandidates:
-    """The given models, stacked if there are several."""
-    variants, start = choices.asked_for(solver)
+def _chosen(choices: Choices, solver: Solver, random_state: np.random.Generator) -> WeightedCandidates:
+    """Candidates with weights: those that the default chooses, or the given ones, stacked if there are several."""
+    variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
     if len(variants) == 1:
         return WeightedCandidates([variants[0].candidate], np.ones(1), [start])
-    comparison = Comparison(_validation(choices, random_state), solver)
+    setting, stacking = choices.setting, replace(choices.stacking, n_draws=choices.n_draws)
+    signals, rows, is_in_time = setting.task.signals, setting.learnt_from, choices.order is not None
+    validation: Folds | HiddenEntries
+    if choices.is_choice and signals.has_missing:
+        validation = HiddenEntries(signals, random_state)
+    else:
+        n_folded = None if rows is None else rows.size
+        validation = Folds(signals.shape, stacking, random_state, choices.is_choice, is_in_time, n_folded)
+    comparison = Comparison(validation, solver)
+    if choices.is_choice:
+        search(comparison, choices)
+        return comparison.weighted()
     comparison.score(variants)
     weights = stacking_weights(comparison.held_out.log_densities)
     compared = compared_models(comparison.candidates, comparison.held_out, weights)
