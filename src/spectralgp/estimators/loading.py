@@ -58,12 +58,13 @@ def load(
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
     from spectralgp.files.container import read_file
     from spectralgp.files.migrations import migrated
-    from spectralgp.files.models import decoded, response_names
+    from spectralgp.files.models import decoded, objects_in
 
     state, arrays, version = read_file(path)
     with _named(path), np.errstate(all="ignore"):
         state = migrated(state, arrays, version)
-        missing = sorted(response_names(state) - set(responses or ()))
+        named = (part.get("name") for part in objects_in(state) if part.get("type") == "Response")
+        missing = sorted({name for name in named if isinstance(name, str)} - set(responses or ()))
     kind = state.get("kind") if isinstance(state, dict) else None
     if kind not in list(RESTORED):
         raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")

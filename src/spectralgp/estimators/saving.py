@@ -56,12 +56,12 @@ def _regressor_parts(model: Any) -> dict[str, Any]:
     parameters = _parameters(model) | {"stacking": None}
     if isinstance(model.graph_kernel, Stacking):  # files have it beside its kernels
         parameters |= {"graph_kernel": model.graph_kernel.kernels, "stacking": model.graph_kernel}
-    form, features = model._form, getattr(model, "feature_names_in_", None)
+    form = model._form
     fitted = {
         **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "is_in_memory", "layout", "labels")},
         "copies": np.where(form.kept, np.cumsum(form.kept) - 1, -1),
         "n_features_in": getattr(model, "n_features_in_", None),
-        "feature_names_in": None if features is None else features.tolist(),
+        "feature_names_in": _feature_names(model),
         "log_marginal_likelihood": model.log_marginal_likelihood_,
         "center": model.center_ if np.ndim(model.center_) == 0 else on_host(model.center_),
         "scale": np.asarray(on_host(model.scale_)),
@@ -80,8 +80,7 @@ def _regressor_parts(model: Any) -> dict[str, Any]:
 def _forecaster_parts(model: Any) -> dict[str, Any]:
     from spectralgp.files.schema import hints_of
 
-    form, exogenous = model._form, getattr(model, "feature_names_in_", None)
-    parameters = _parameters(model)
+    form, parameters = model._form, _parameters(model)
     for name in ("components", "seasons", "calendar"):
         if not isinstance(parameters[name], str | int | float | None):
             parameters[name] = tuple(parameters[name])
@@ -90,14 +89,14 @@ def _forecaster_parts(model: Any) -> dict[str, Any]:
         **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "layout")},
         "output": _output(model),
         "time_column": model._time_column,
-        "exogenous_names": None if exogenous is None else tuple(exogenous.tolist()),
+        "exogenous_names": _feature_names(model),
         "backtest": model.backtest_,
         **{name: getattr(model.model_, name) for name in hints_of(SeriesModel)},
     }
 
 
 def _classifier_parts(model: Any) -> dict[str, Any]:
-    at, entries, names = model._alignment, model._entries, getattr(model, "feature_names_in_", None)
+    at, entries = model._alignment, model._entries
     codes, fields = np.full((at.n_rows, at.n_nodes), -1), [member.field for member in model._mixture.members]
     codes[entries.rows, entries.nodes] = entries.labels
     return {
@@ -107,7 +106,7 @@ def _classifier_parts(model: Any) -> dict[str, Any]:
         "is_flat": at.form.is_flat,
         "order": at.form.columns,
         "inputs": model._values,
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": _feature_names(model),
         "date_columns": getattr(model, "date_columns_", ()),
         "sites": tuple(one.sites for one in fields),
         "converged": tuple(bool(one.converged) for one in fields),
@@ -117,6 +116,11 @@ def _classifier_parts(model: Any) -> dict[str, Any]:
 def _parameters(model: Any) -> dict[str, Any]:
     """Parameters of an estimator; the graph, saved elsewhere, is replaced by whether there is one."""
     return model.get_params(deep=False) | {"graph": model.graph is not None, "verbose": int(model.verbose)}
+
+
+def _feature_names(model: Any) -> list[Any] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else names.tolist()
 
 
 def _output(model: Any) -> str | None:

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._basics.arrays import few_threads
 from spectralgp.files.nouns import CLASSIFIER, FORECASTER, FOUND, REGRESSOR
-from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, ensure
+from spectralgp.files.schema import MAKERS, NOUNS, RECORDS, SHARED, HookedValue, check, ensure
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome
 from spectralgp.model.kernels import GraphKernel, Response
@@ -215,9 +215,11 @@ class ModelReader:
         fields = {name: self.made(getattr(found, name), f"{where}.{name}") for name in found.__struct_fields__}
         noun = NOUNS[type(found)]
         try:
-            return MAKERS[noun](self, **fields) if noun in MAKERS else noun(**fields)
+            made = MAKERS[noun](self, **fields) if noun in MAKERS else noun(**fields)
+            check(made)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{error} - at {where}") from error
+        return made
 
     def shared(self, table: str, place: int, where: str) -> Any:
         """Object that several others hold, made once."""
@@ -231,12 +233,6 @@ class ModelReader:
         """Settings of a spectrum on the chosen device; null stands for the exact one."""
         settings = given or Exact()
         return settings if self.device is None else settings.on(self.device)
-
-
-def response_names(state: Json) -> set[str]:
-    """Names of all functions of the user in JSON."""
-    found = (part.get("name") for part in objects_in(state) if part.get("type") == "Response")
-    return {name for name in found if isinstance(name, str)}
 
 
 def objects_in(state: Json) -> Iterator[dict[str, Json]]:

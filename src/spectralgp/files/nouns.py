@@ -47,7 +47,7 @@ from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, Proc
 from spectralgp.model.fields.classes import ClassSites
 from spectralgp.model.kernels import GraphKernel, Response
 from spectralgp.model.likelihoods import Likelihood, named_likelihoods
-from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView, Units
+from spectralgp.model.signals import CompleteState, IncompleteState, Signals, SignalView
 from spectralgp.model.spectra import Chebyshev, DensityState, Eigenpairs, Spectrum, SpectrumSettings
 from spectralgp.model.statespace import Component
 from spectralgp.scores import INTERVAL_LEVELS
@@ -163,14 +163,8 @@ def _response(reading: Any, name: str, sampled: tuple[float, ...], **fields: Any
     return made
 
 
-@maker(SignalView)
-def _read_as(reading: Any, **fields: Any) -> SignalView:
-    return SignalView(**fields, graph=reading.graph)
-
-
-@maker(IncompleteState)
-def _incomplete(_: Any, **fields: Any) -> Signals:
-    return IncompleteState(**fields).signals
+MAKERS[SignalView] = lambda reading, **fields: SignalView(**fields, graph=reading.graph)
+MAKERS[IncompleteState] = lambda _, **fields: IncompleteState(**fields).signals
 
 
 @maker(CompleteState)
@@ -201,28 +195,22 @@ def _task(reading: Any, inputs: Any, spectrum: Any, carried: Any, **fields: Any)
     return replace(task, observed_by=own)
 
 
-@maker(FilteredProcess)
-def _filtered(_: Any, process: ModalProcess, **fields: Any) -> FilteredProcess:
-    n_states, n_nodes = sum(one.n_states for one in process.components), process.own.size
-    ensure_shape("state", fields["state"], (n_states, n_nodes))
-    ensure_shape("covariance", fields["covariance"], (n_states, n_states, n_nodes))
-    ensure_shape("unknown", fields["unknown"], (len(fields["unknown"]), n_states, n_nodes))
-    return FilteredProcess(process, **fields)
+@check.register
+def _filtered(filtered: FilteredProcess) -> None:
+    n_states, n_nodes = sum(one.n_states for one in filtered.process.components), filtered.process.own.size
+    ensure_shape("state", filtered.state, (n_states, n_nodes))
+    ensure_shape("covariance", filtered.covariance, (n_states, n_states, n_nodes))
+    ensure_shape("unknown", filtered.unknown, (len(filtered.unknown), n_states, n_nodes))
 
 
-@check(Units)
-def _units(units: Units) -> None:
-    ensure(np.all(units.divisor > 0), "units.relative", "positive", "others")
-
-
-@check(EffectPrior)
+@check.register
 def _effects(effects: EffectPrior) -> None:
     values, precision = np.linalg.eigvalsh(effects.precision), effects.precision
     is_precision = np.allclose(precision, precision.T) and values.min(initial=0.0) >= -1e-9 * values.max(initial=0.0)
     ensure(is_precision, "precision", "symmetric and not negative", "another")
 
 
-@check(Shrinkage)
+@check.register
 def _shrinkage(shrinkage: Shrinkage) -> None:
     n_rows, n_nodes = shrinkage.root.shape
     of_how_many = f"of {shrinkage.n_signals} signals on {n_nodes} nodes"
@@ -234,7 +222,7 @@ def _shrinkage(shrinkage: Shrinkage) -> None:
     ensure(np.all(np.isfinite(root)), "root", "of a finite covariance", "another matrix")
 
 
-@check(Candidate)
+@check.register
 def _candidate(candidate: Candidate) -> None:
     columns, n_features = getattr(candidate.transformation, "columns", np.empty(0)), candidate.task.inputs.shape[1]
     ensure(are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
@@ -243,40 +231,40 @@ def _candidate(candidate: Candidate) -> None:
     ensure(are_some, "learnt_from", f"some of {n_signals} signals", "others")
 
 
-@check(Draws)
+@check.register
 def _draws(draws: Draws) -> None:
     lengths = [len(draws.models)] + [len(one) for one in (draws.weights, draws.levels) if one is not None]
     is_whole = len(set(lengths)) == 1 and are_shares(draws.shares)
     ensure(is_whole, "weights", f"shares of {lengths[0]} models, with a row of levels each", "others")
 
 
-@check(SeriesMean)
+@check.register
 def _mean(mean: SeriesMean) -> None:
     n_columns = sum(2 * len(season.harmonics) for season in mean.seasons) + mean.n_exogenous
     ensure(len(mean.coefficients) == n_columns, "coefficients", f"{n_columns} rows", len(mean.coefficients))
 
 
-@check(Backtest)
+@check.register
 def _backtest(backtest: Backtest) -> None:
     n_found, n_levels = len(INTERVAL_LEVELS if backtest.coverages is None else backtest.coverages), len(INTERVAL_LEVELS)
     ensure(n_found == n_levels, "coverages", f"of {n_levels} levels", n_found)
     ensure(list(backtest.rmse) == list(backtest.crps) != [], "rmse", "of the same as crps", list(backtest.rmse))
 
 
-@check(ModalProcess)
+@check.register
 def _process(process: ModalProcess) -> None:
     shape = (len(process.components), process.own.size)
     ensure_shape("powers", process.powers, shape)
     ensure_shape("rates", process.rates, shape)
 
 
-@check(ProcessKernel)
+@check.register
 def _process_kernel(kernel: ProcessKernel) -> None:
     n_kernels, least = len(kernel.kernels), 2 * kernel.n_components
     ensure(n_kernels in (least, least + 1), "kernels", f"{least}, and a residual if there is one", n_kernels)
 
 
-@check(SeriesFit)
+@check.register
 def _fit(fit: SeriesFit) -> None:
     ensure_shape("precision", fit.precision, 2 * (fit.kernel.theta.size + 1,))
 

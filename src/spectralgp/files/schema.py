@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import EnumType
+from functools import singledispatch
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from msgspec import Meta, MsgspecError, Struct, convert, defstruct
 
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs, kinds_of
 
 # A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed
@@ -40,7 +42,7 @@ STORED_NAMES = {  # of types that have been renamed since files name them
     "PrecomputedCovariance": "Precomputed",
     "StandardisedKernel": "Standardised",
 }
-MAKERS: dict[Maker, Maker] = {}  # of types that take more than their fields, or check them
+MAKERS: dict[Maker, Maker] = {}  # of types that take more than their fields
 
 
 def maker(noun: type) -> Callable[[Maker], Maker]:
@@ -48,18 +50,9 @@ def maker(noun: type) -> Callable[[Maker], Maker]:
     return lambda make: MAKERS.setdefault(noun, make)
 
 
-def check(noun: type) -> Callable[[Callable[[Any], None]], None]:
-    """Register a function that refuses an object whose fields do not agree."""
-
-    def register(look: Callable[[Any], None]) -> None:
-        def make(_: Any, **fields: Any) -> Any:
-            made = noun(**fields)
-            look(made)
-            return made
-
-        MAKERS[noun] = make
-
-    return register
+@singledispatch
+def check(made: object) -> None:
+    """Refuse an object whose fields do not agree, by the function that is registered for its type."""
 
 
 def ensure(condition: Any, name: str, expected: str, found: object) -> None:
@@ -192,16 +185,9 @@ def kind_of(hint: Any) -> Kind:
     return NoneType if base is None else base
 
 
-def _scalar_of(array_type: Any) -> type[np.generic]:
-    """Scalar type of an array's annotation, wherever a version of NumPy has it among the arguments of `NDArray`."""
-    while not isinstance(array_type, type) or not issubclass(array_type, np.generic):
-        array_type = get_args(array_type)[-1]
-    return array_type
-
-
 def _array_of(base: Any, axes: Axes, limit: Range) -> Kind:
     """Type of arrays, stored beside the JSON; a named axis has one length in a file, unless the name begins with _."""
-    kinds = axes.kinds or ("f" if base is Any else np.dtype(_scalar_of(base)).kind)
+    kinds = axes.kinds or {Any: "f", Array: "f", Indices: "i"}[base]
 
     def array(found: Any, reading: Any) -> Any:
         is_number = axes.or_number and not isinstance(found, dict)

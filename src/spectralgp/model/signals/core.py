@@ -13,7 +13,7 @@ from array_api_compat import is_dask_array
 
 from spectralgp._basics.arrays import on_host, take, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp._basics.saved import Positive, axes, ge
+from spectralgp._basics.saved import Positive, axes, ge, gt
 from spectralgp.graphs.operators import (
     MomentPass,
     Operator,
@@ -38,11 +38,11 @@ class Units:
     offset: Annotated[Any, axes("n_nodes", or_number=True)] = 0.0  # one number, or one per node
     spread: Positive = 1.0  # the common scale
     # scales of the nodes, relative to the common one
-    relative: Annotated[Any, axes("n_nodes")] | None = None
+    relative: Annotated[Any, axes("n_nodes"), gt(0)] | None = None
     # of the offset of each node, in the user's units; None if offsets are known
     offset_variance: Annotated[Array, axes("n_nodes"), ge(0)] | None = None
     # scales of the signals, relative to those of the nodes
-    signal_scales: Annotated[Array, axes("_scaled_signals")] | None = None
+    signal_scales: Annotated[Array, axes("_scaled_signals"), gt(0)] | None = None
 
     @property
     def divisor(self) -> Any:
