@@ -105,9 +105,8 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
             yield None
         return
     shown = "{desc}: {n_fmt} [{elapsed}]" if n_steps is None else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
-    columns, rows = (
-        (None, None) if _in_notebook() else shutil.get_terminal_size()
-    )  # never zero, as tqdm would have them
+    # never zero, as tqdm would have them
+    columns, rows = (None, None) if _in_notebook() else shutil.get_terminal_size()
     with new_bar(total=n_steps, desc=title, bar_format=shown, miniters=0, ncols=columns, nrows=rows) as drawn:
         bar = _Bar(title, drawn)
         with reporting_to(bar):

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -149,13 +149,9 @@ def print_answer(facts: dict[str, Any], text: RenderableType, as_json: bool = Fa
         Console().print(text, crop=False)  # paths stay whole
 
 
-@dataclass(frozen=True)
-class ResultColumn:
-    """Column of a table of results."""
-
-    text: str  # a format of the row's fields
-    field: str  # shown as "-" where it is None
-    larger_is_better: bool | None  # None if neither is
+# column of a table of results: a format of the row's fields; the field itself, shown as "-" where it is None; and the
+# function that chooses the best value, if any is
+ResultColumn = tuple[str, str, Callable[..., Any] | None]
 
 
 def table_of(
@@ -171,15 +167,14 @@ def table_of(
     for title in columns:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(escape(row[name]), *(_cell(row, rows, column) for column in columns.values()))
+        table.add_row(escape(row[name]), *(_cell(row, rows, *column) for column in columns.values()))
     return table
 
 
-def _cell(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], column: ResultColumn) -> str:
-    value = row[column.field]
-    if value is None:
+def _cell(
+    row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], text: str, field: str, best: Callable[..., Any] | None
+) -> str:
+    if row[field] is None:
         return "-"
-    text = column.text.format(**row)
-    values = [other[column.field] for other in rows if other[column.field] is not None]
-    is_best = column.larger_is_better is not None and value == (max(values) if column.larger_is_better else min(values))
-    return f"[bold]{text}[/bold]" if is_best else text
+    is_best = best is not None and row[field] == best(other[field] for other in rows if other[field] is not None)
+    return f"[bold]{text.format(**row)}[/bold]" if is_best else text.format(**row)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from spectralgp.cli.option import LearningOptions, ObservationOptions, TableOpti
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import TIME, Clock, InputRecipe, clock_kind, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import FileTable, dialect_of, index_of, read_table
+from spectralgp.files.tables import FileTable, dialect_of, index_of, naming_file, read_table
 from spectralgp.graphs import GraphBase
 
 if TYPE_CHECKING:
@@ -66,15 +66,6 @@ def dialect_for(date_format: str | None, *paths: Path | None) -> dict[str, Any]:
     """Options of pandas' `to_csv` that write tables as in the first given file."""
     given = [path for path in paths if path is not None]
     return dialect_of(given[0], date_format) if given else {"date_format": date_format}
-
-
-@contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Name a file in errors that occur inside."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
 def signal_model(model: Any, path: Path) -> GraphGPRegressor:

@@ -171,18 +171,18 @@ def learnt(model: Fitted, data: files.CommandData | None) -> dict[str, Any]:
     }
 
 
-COLUMNS = {
-    "log\nevidence": ResultColumn("{log_evidence:.1f}", "log_evidence", True),
-    "leave-\none-out": ResultColumn("{leave_one_out:.2f}", "leave_one_out", True),
-    "held-out\n(s.e.)": ResultColumn("{held_out:.2f} ({held_out_error:.2f})", "held_out", True),
-    "\nRMSE": ResultColumn("{rmse:.4g}", "rmse", False),
-    "in\n90%": ResultColumn("{coverage:.1%}", "coverage", None),
+COLUMNS: dict[str, ResultColumn] = {
+    "log\nevidence": ("{log_evidence:.1f}", "log_evidence", max),
+    "leave-\none-out": ("{leave_one_out:.2f}", "leave_one_out", max),
+    "held-out\n(s.e.)": ("{held_out:.2f} ({held_out_error:.2f})", "held_out", max),
+    "\nRMSE": ("{rmse:.4g}", "rmse", min),
+    "in\n90%": ("{coverage:.1%}", "coverage", None),
 }
-IMPUTATION_COLUMNS = {
-    "log density\nper value": ResultColumn("{held_out:.2f}", "held_out", True),
-    "\nRMSE": ResultColumn("{rmse:.4g}", "rmse", False),
-    "\nCRPS": ResultColumn("{crps:.4g}", "crps", False),
-    "in\n90%": ResultColumn("{coverage:.1%}", "coverage", None),
+IMPUTATION_COLUMNS: dict[str, ResultColumn] = {
+    "log density\nper value": ("{held_out:.2f}", "held_out", max),
+    "\nRMSE": ("{rmse:.4g}", "rmse", min),
+    "\nCRPS": ("{crps:.4g}", "crps", min),
+    "in\n90%": ("{coverage:.1%}", "coverage", None),
 }
 
 

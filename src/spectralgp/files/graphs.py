@@ -16,7 +16,7 @@ from scipy.sparse import load_npz
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.files.tables import PARQUET, TEXT, FileTable, read_table
+from spectralgp.files.tables import PARQUET, TEXT, FileTable, naming_file, read_table
 from spectralgp.graphs import Graph, as_graph
 
 NEIGHBORS = 8  # that points are joined to
@@ -31,19 +31,14 @@ Ring = list[tuple[float, float]]
 def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: float | None = None) -> Graph:
     r"""Read a graph, with text for names, from a file, by its suffix.
 
-    Parameters
-    ----------
-    path : path
-        - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
-          ``target`` and optionally ``weight``. A row without a target makes a node without edges;
-        - ``.graphml``: by networkx; nodes are named by their ids;
-        - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
-        - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
-          with, optionally, ``names`` and ``coordinates``;
-        - ``.geojson``, ``.json``: features with a property ``name`` (or an ``id``): points are joined to their nearest
-          neighbours on the sphere, polygons to those with a common stretch of border.
-    n_neighbors, radius : optional
-        Of the points of a GeoJSON file; see `graph_from_points`.
+    - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
+      ``target`` and optionally ``weight``. A row without a target makes a node without edges;
+    - ``.graphml``: by networkx; nodes are named by their ids;
+    - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
+    - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
+      with, optionally, ``names`` and ``coordinates``;
+    - ``.geojson``, ``.json``: features with a property ``name`` (or an ``id``): points are joined to their nearest
+      neighbours on the sphere, as by `graph_from_points`, polygons to those with a common stretch of border.
 
     Examples
     --------
@@ -94,10 +89,8 @@ def graph_from_points(
     table = read_table(path)
     points, names, is_sphere = _points(table)
     metric: Any = "haversine" if is_sphere else "euclidean"
-    try:
+    with naming_file(table.path):
         return _joined(points, n_neighbors, radius, weights=weights, metric=metric, names=names)
-    except ValueError as error:
-        raise ValueError(f"{table.path}: {error}") from error
 
 
 def _joined(points: Array, n_neighbors: int | None, radius: float | None, **options: Any) -> Graph:
@@ -236,13 +229,11 @@ def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> 
         found = ", ".join(sorted(kinds)) or "no features"
         raise ValueError(f"{path} must have points, or polygons, and nothing else; got {found}. Drop other features.")
     names, rings = _feature_names(features, path), [found for _, found in shapes]
-    try:
+    with naming_file(path):
         if kinds == {"Point"}:
             points = np.array([ring[0] for (ring,) in rings])
             return _joined(points, n_neighbors, radius, metric="haversine", names=names)
         return _contiguous(rings, names)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _shape(feature: Any, number: int, path: Path) -> tuple[str, list[Ring]]:

@@ -14,8 +14,8 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Number
@@ -46,6 +46,15 @@ COMPACT_DATE = re.compile(r"(?:1[89]|2[01])\d{6}(?:\d\d)?")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[-+]\d\d(?::?\d\d)?)$")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\d)?")
 SIGNIFICANT_DIGITS = 3  # of a standard deviation, to which values are rounded beside their intervals
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Name a file in errors that occur inside."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Curves over the frequencies of a graph, with their uncertainty: filters, time scales and powers."""
+"""Curves over the frequencies of a graph, with their uncertainty, and the colours of every picture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 
 from spectralgp._basics.checks import Array
 
+# Okabe and Ito's palette, distinct to colour-blind readers too, in an order that starts with the strongest contrasts;
+# its yellow is left out as too faint for lines on white
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 Which = Literal["signal", "residual", "carry"]
 
 FILTER_NAMES: dict[Which, str] = {

@@ -13,8 +13,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import MaxNLocator
 
 from spectralgp._basics.checks import Array, as_real_array
-from spectralgp._basics.colours import COLOURS as COLOURS
 from spectralgp._basics.extras import require
+from spectralgp.show.curves import COLOURS as COLOURS
 
 matplotlib_dates = require("matplotlib.dates", "plots", "to draw")  # which has no types
 

@@ -16,13 +16,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.scores import LEVELS, Calibration, interval_half_width
 from spectralgp.series.backtests import Backtest
-from spectralgp.show.curves import FILTER_NAMES, Curve
+from spectralgp.show.curves import COLOURS, FILTER_NAMES, Curve
 from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport
 from spectralgp.show.report.series import SeriesReport, shares_inside
 
