@@ -349,18 +349,9 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
     by_signal = np.reshape(transformed, (len(np.atleast_1d(transformed)), -1))
     from_middle = np.abs(2 * by_signal - 1)
     errors = np.clip(ndtri(by_signal), -LARGEST_Z, LARGEST_Z)
-    return Calibration(
-        n_values,
-        edges,
-        density,
-        (lowest, highest),
-        covered,
-        low,
-        high,
-        share_of(by_signal, 0.5),
-        share_of(errors, 0.0),
-        {level: _coverage_share(from_middle, level) for level in INTERVAL_LEVELS},
-    )
+    means = share_of(by_signal, 0.5), share_of(errors, 0.0)
+    shares = {level: _coverage_share(from_middle, level) for level in INTERVAL_LEVELS}
+    return Calibration(n_values, edges, density, (lowest, highest), covered, low, high, *means, shares)
 
 
 def share_of(values: Array, expected: float, least_variance: float = 0.0) -> Share:

@@ -51,6 +51,7 @@ LINES = [
 ]
 DIAGONAL = {"color": GREY, "dash": "dash", "width": 1.5}
 CALIBRATED = {"mode": "lines", "name": "calibrated", "hoverinfo": "skip", "line": DIAGONAL}
+BARS = {"marker": {"color": SKY, "line": {"width": 0}}}
 FIELDS = {  # colours of the nodes: names in the choice, and on the colour bar
     "observed": ("data", "observed"),
     "mean": ("prediction", "predicted"),
@@ -307,15 +308,13 @@ def map_figure(graph: Graph, nodes: Indices, coordinates: Array, aspect: float) 
     ring = {"size": size + 10, "symbol": "circle-open", "color": ORANGE, "line": {"width": 3}}
     axis = {"visible": False, "constrain": "domain"}
     edges = {"x": np.float32(across), "y": np.float32(up), "hoverinfo": "skip", "showlegend": False}
-    observed = {"mode": "markers", "showlegend": False}
     unobserved = {"mode": "markers", "name": "not observed", "marker": {"size": size, "symbol": "circle-open"}}
-    chosen = {"mode": "markers", "hoverinfo": "skip", "showlegend": False, "marker": ring}
     return go.Figure(
         [
             marks(mode="lines", line={"width": line_width, "color": "rgba(128, 128, 128, 0.6)"}, **edges),
-            marks(**observed),
+            marks(mode="markers", showlegend=False),
             marks(hovertemplate="%{text}<br>not observed<extra></extra>", **unobserved),
-            go.Scatter(**chosen),
+            go.Scatter(mode="markers", hoverinfo="skip", showlegend=False, marker=ring),
         ],
         {
             "margin": {"l": 4, "r": 4, "t": 34, "b": 70},
@@ -338,18 +337,14 @@ def node_markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
     values = colour_range(np.concatenate([fields["observed"].ravel(), fields["mean"].ravel()]))
     largest = colour_range(np.abs(fields["observed"] - fields["mean"]))[1]
     ranges = {"observed": values, "mean": values, "std": colour_range(fields["std"]), "residual": (-largest, largest)}
+    look = {"size": _mark_size(n_nodes), "line": {"width": 0 if n_nodes > 2_000 else 0.5, "color": GREY}}
     bar = {"orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 12, "len": 0.9, "nticks": 6}
     found = {}
     for field, (low, high) in ranges.items():
         title = FIELDS[field][1]
-        marker = go.scatter.Marker(
-            size=_mark_size(n_nodes),
-            cmin=low,
-            cmax=high,
-            colorscale="RdBu_r" if field == "residual" else "Viridis",
-            colorbar={**bar, "outlinewidth": 0, "title": {"text": title, "side": "bottom"}},
-            line={"width": 0 if n_nodes > 2_000 else 0.5, "color": "#808080"},
-        )
+        own = {**bar, "outlinewidth": 0, "title": {"text": title, "side": "bottom"}}
+        colours = "RdBu_r" if field == "residual" else "Viridis"
+        marker = go.scatter.Marker(cmin=low, cmax=high, colorscale=colours, colorbar=own, **look)
         template = f"%{{text}}<br>{title}: %{{marker.color:.4g}}<extra></extra>"
         found[field] = {"marker": marker.to_plotly_json(), "hovertemplate": template}
     return found
@@ -371,23 +366,11 @@ def filter_figure(bands: FilterBands) -> Any:
         curve = _curve(one, styles[which], hovertemplate="λ = %{x:.3g}: %{y:.4g}")
         figure.add_traces(curve, 2 if which == "carry" else 1, 1)
     middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
-    bars = go.Bar(
-        x=middles,
-        y=bands.eigenvalue_shares,
-        width=width,
-        name="share of the eigenvalues",
-        marker={"color": SKY, "line": {"width": 0}},
-        hovertemplate="%{y:.1%} of the eigenvalues<extra></extra>",
-    )
-    energy = go.Scatter(
-        x=middles,
-        y=bands.energy_shares,
-        name="share of the data's energy",
-        mode="lines+markers",
-        line={"width": 1.5, "shape": "hvh"},
-        marker={"size": 4},
-        hovertemplate="%{y:.1%} of the energy<extra></extra>",
-    )
+    look: dict[str, Any] = {**BARS, "hovertemplate": "%{y:.1%} of the eigenvalues<extra></extra>"}
+    bars = go.Bar(x=middles, y=bands.eigenvalue_shares, width=width, name="share of the eigenvalues", **look)
+    look = {"line": {"width": 1.5, "shape": "hvh"}, "marker": {"size": 4}, "mode": "lines+markers"}
+    look["hovertemplate"] = "%{y:.1%} of the energy<extra></extra>"
+    energy = go.Scatter(x=middles, y=bands.energy_shares, name="share of the data's energy", **look)
     figure.add_traces([bars, energy], n_rows, 1)
     for row, title in enumerate(("filters g, h", "filter b")[: n_rows - 1], start=1):
         figure.update_yaxes(title_text=title, row=row)
@@ -412,16 +395,10 @@ def scatter_figure(predictions: Predictions, names: tuple[str, ...], nodes: Indi
         "outside": (~inside, {"size": 6, "opacity": 0.8, "symbol": "diamond", "color": ORANGE}),
     }
     figure = go.Figure(layout={"hovermode": "closest", "xaxis_title": "predicted", "yaxis_title": "observed"})
+    hover = "%{text}<br>predicted %{x:.4g}, observed %{y:.4g}<extra></extra>"
     for name, (chosen, marker) in styles.items():
-        figure.add_scatter(
-            x=np.float32(mean[chosen]),
-            y=np.float32(observed[chosen]),
-            text=texts[chosen].tolist(),
-            mode="markers",
-            name=name,
-            marker=marker,
-            hovertemplate="%{text}<br>predicted %{x:.4g}, observed %{y:.4g}<extra></extra>",
-        )
+        points = {"x": np.float32(mean[chosen]), "y": np.float32(observed[chosen]), "text": texts[chosen].tolist()}
+        figure.add_scatter(**points, mode="markers", name=name, marker=marker, hovertemplate=hover)
     values = np.concatenate([observed, mean])
     ends = [float(values.min()), float(values.max())] if values.size else [0.0, 1.0]  # nothing observed where drawn
     return figure.add_scatter(x=ends, y=ends, **(CALIBRATED | {"name": "observed = predicted"}))
@@ -441,16 +418,10 @@ def coverage_figure(found: Calibration) -> Any:
 def histogram_figure(found: Calibration) -> Any:
     """Histogram of PIT values, with the band of calibrated predictions."""
     low, high = (np.full(2, end) for end in found.density_band)
-    figure = go.Figure()
-    figure.add_bar(
-        x=(found.edges[1:] + found.edges[:-1]) / 2,
-        y=found.density,
-        width=0.96 * np.diff(found.edges),
-        name="observed",
-        marker={"color": SKY, "line": {"width": 0}},
-        hovertemplate="density %{y:.2f}<extra></extra>",
-    )
-    figure.add_trace(_band(np.array([0.0, 1.0]), low, high, name="90% of calibrated"))
+    middles, widths = (found.edges[1:] + found.edges[:-1]) / 2, 0.96 * np.diff(found.edges)
+    hover = "density %{y:.2f}<extra></extra>"
+    bars = go.Bar(x=middles, y=found.density, width=widths, name="observed", hovertemplate=hover, **BARS)
+    figure = go.Figure([bars, _band(np.array([0.0, 1.0]), low, high, name="90% of calibrated")])
     figure.add_scatter(x=[0, 1], y=[1, 1], **CALIBRATED)
     figure.update_xaxes(title_text="predicted probability of a lower value", range=[0, 1])
     return figure.update_yaxes(title_text="density", rangemode="tozero")
