@@ -18,7 +18,6 @@ from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_ori
 import numpy as np
 from msgspec import Meta, MsgspecError, Struct, convert, defstruct
 
-from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs, kinds_of
 
 # A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed
@@ -185,9 +184,16 @@ def kind_of(hint: Any) -> Kind:
     return NoneType if base is None else base
 
 
+def _scalar_of(array_type: Any) -> type[np.generic]:
+    """Scalar type of an array's annotation, wherever a version of NumPy has it among the arguments of `NDArray`."""
+    while not isinstance(array_type, type) or not issubclass(array_type, np.generic):
+        array_type = get_args(array_type)[-1]
+    return array_type
+
+
 def _array_of(base: Any, axes: Axes, limit: Range) -> Kind:
     """Type of arrays, stored beside the JSON; a named axis has one length in a file, unless the name begins with _."""
-    kinds = axes.kinds or {Any: "f", Array: "f", Indices: "i"}[base]
+    kinds = axes.kinds or ("f" if base is Any else np.dtype(_scalar_of(base)).kind)
 
     def array(found: Any, reading: Any) -> Any:
         is_number = axes.or_number and not isinstance(found, dict)
