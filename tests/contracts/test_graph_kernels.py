@@ -288,7 +288,7 @@ def test_learning_starts_with_four_fifths_of_the_variance_as_signal(name, graph)
     assert len(starts) >= 1
     for theta in starts:
         assert theta.shape == kernel.theta.shape
-    for theta in starts[len(kernel.search().given_starts()) :]:
+    for theta in starts[int(kernel.search().is_given) :]:
         power = mean_power(kernel.with_theta(theta), spectrum)
         if any("amplitude" in name or "chebyshev" in name for name in kernel.search().parameter_names):
             # no amplitude gives power where the formula has none: L^+ of a graph without edges
@@ -497,7 +497,7 @@ def _answers(name: str, seed: int, factor: float) -> tuple[np.ndarray, float]:
     signals = np.sin(inputs + np.arange(GRAPHS["random"].n_nodes)) + 0.3 * rng.standard_normal(
         (6, GRAPHS["random"].n_nodes)
     )
-    if kernel.search().given_starts() or not kernel.search().has_free_amplitude:
+    if kernel.search().is_given or not kernel.search().has_free_amplitude:
         kernel = kernel.scaled_by(factor)  # what has units is in those of the signals
     # parameters of a function may lie on a ridge, whose ends have other draws about them
     chosen = Stacking(kernel, n_draws=0) if name.startswith("Response") else kernel

@@ -306,7 +306,8 @@ def _grown(objective: Objective, found: SearchResult, silent_share: float) -> li
     """Starts of a form: the solution of the form before, and more if that explains nothing."""
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
     search, rest = kernel.search(), found.x[before.theta.size :]
-    starts = [np.concatenate([theta, rest]) for theta in (search.grown_from(before), *search.given_starts())]
+    thetas = [search.grown_from(before), *[kernel.theta] * search.is_given]
+    starts = [np.concatenate([theta, rest]) for theta in thetas]
     if _is_silent(objective.task, before, objective.spectrum, objective.split(starts[0])[2], silent_share):
         # at zero the slope in every coefficient vanishes: no way out from there
         starts += objective.starting_points()

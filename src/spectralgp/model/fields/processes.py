@@ -121,7 +121,7 @@ class ProcessKernel(CombinedKernel):
 
     @cached_property
     def _search(self) -> ProcessSearch:
-        return ProcessSearch(self)
+        return ProcessSearch(self, parts=tuple(kernel.search() for kernel in self.kernels))
 
     def power(self, eigenvalues: ArrayLike) -> Array:
         return np.sum([kernel.power(eigenvalues) for kernel in self.powers], axis=0)

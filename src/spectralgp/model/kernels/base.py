@@ -77,6 +77,7 @@ class KernelSearch:
     given_names: tuple[str, ...] = ()
     find_bounds: Callable[[], Array] | None = None  # shape (n_parameters, 2); NaN where those of an amplitude are open
     find_starts: Callable[[], list[Array]] = list  # further values of `theta` to start learning from
+    is_given: bool = False  # whether the user gave `theta`, which is then a further start at the end of a `path`
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -107,10 +108,6 @@ class KernelSearch:
     def with_powers(self, coefficients: Array) -> GraphKernel | None:
         """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are not polynomials."""
         return None
-
-    def given_starts(self) -> tuple[Array, ...]:
-        """Values of `theta` given by the user, as further starts at the end of a `path`."""
-        return ()
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
@@ -313,7 +310,8 @@ class CombinedKernel(SpectralKernel):
             part.check_derivatives()
 
     def search(self) -> CombinedSearch:
-        return CombinedSearch(self)
+        parts = tuple(part.search() for part in self.kernels)
+        return CombinedSearch(self, is_given=any(part.is_given for part in parts), parts=parts)
 
     def bind(self, spectrum: Spectrum) -> Self:
         return replace(self, kernels=tuple(part.bind(spectrum) for part in self.kernels))
@@ -322,15 +320,12 @@ class CombinedKernel(SpectralKernel):
         return replace(self, kernels=tuple(part.moved_to(spectrum, learnt_on) for part in self.kernels))
 
 
+@dataclass(frozen=True, eq=False)
 class CombinedSearch(KernelSearch):
     """Search spaces of several kernels side by side."""
 
     kernel: CombinedKernel
-
-    @cached_property
-    def parts(self) -> list[KernelSearch]:
-        """The search space of each kernel."""
-        return [part.search() for part in self.kernel.kernels]
+    parts: tuple[KernelSearch, ...] = ()  # the search space of each kernel
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -350,13 +345,10 @@ class CombinedSearch(KernelSearch):
         pairs = zip(self.kernel.kernels, before, strict=True)
         return np.concatenate([part.theta if part == old else part.search().grown_from(old) for part, old in pairs])
 
-    def given_starts(self) -> tuple[Array, ...]:
-        return (self.kernel.theta,) if any(part.given_starts() for part in self.parts) else ()
-
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         share = variance / len(self.parts)
-        starts = [part.starting_points(spectrum, share)[len(part.given_starts()) :] for part in self.parts]
-        return [*self.given_starts(), *map(np.concatenate, _in_step(starts))]
+        starts = [part.starting_points(spectrum, share)[int(part.is_given) :] for part in self.parts]
+        return [*[self.kernel.theta] * self.is_given, *map(np.concatenate, _in_step(starts))]
 
     def bounds(self, variance: float) -> Array:
         return np.vstack([part.bounds(variance) for part in self.parts])

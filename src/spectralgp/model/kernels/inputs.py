@@ -327,7 +327,7 @@ class StandardisedKernel(InputKernel):
         return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
 
     def covariance(self, inputs: Array) -> Array:
-        return np.asarray(self.described(self._standardised(inputs)))
+        return np.asarray(self.described((inputs - self.offset) / self.spread))
 
     def with_gradient(self, inputs: Array) -> tuple[Array, Array]:
         squares, products = _cached(self._cache, inputs, self._distances_and_products)
@@ -343,14 +343,12 @@ class StandardisedKernel(InputKernel):
         return covariance, np.stack(slopes, axis=-1)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
-        return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
+        known, new = ((rows - self.offset) / self.spread for rows in (training, inputs))
+        return NewInputs.by_kernel(self.described, known, new)
 
     @property
     def level(self) -> float:
         return float(np.exp(self.logarithms[-1]))
-
-    def _standardised(self, inputs: Array) -> Array:
-        return (inputs - self.offset) / self.spread
 
     def _distances_and_products(self, inputs: Array) -> tuple[Array, Array]:
         standardised = (inputs - self.offset) / self.spread

@@ -149,7 +149,7 @@ class Polynomial(SpectralKernel):
         return dataclasses.replace(self, chebyshev=tuple((self._coefficients * factor).tolist()))
 
     def search(self) -> PolynomialSearch:
-        return PolynomialSearch(self)
+        return PolynomialSearch(self, is_given=self.chebyshev is not None and not self.fixed)
 
     def bind(self, spectrum: Spectrum) -> Self:
         if self.upper == spectrum.upper:
@@ -291,13 +291,10 @@ class PolynomialSearch(KernelSearch):
         series = powers.convert(kind=Chebyshev, domain=[0.0, 1.0])
         return self.kernel.with_theta(_padded(series.coef, coefficients.size))
 
-    def given_starts(self) -> tuple[Array, ...]:
-        return () if self.kernel.fixed or self.kernel.chebyshev is None else (self.kernel.theta,)
-
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         constant = np.zeros(self.kernel.theta.size)
         constant[:1] = np.sqrt(SIGNAL_SHARE * variance)
-        return [*self.given_starts(), constant]
+        return [*[self.kernel.theta] * self.is_given, constant]
 
     def theta_units(self, variance: float) -> Array:
         return np.full(self.kernel.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
