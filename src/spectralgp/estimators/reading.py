@@ -294,13 +294,6 @@ class TrainingData:
             message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
             raise MemoryError(message) from error
 
-    def form_given(self, rows: Indices | None) -> SignalFormat:
-        """Form of the data for a model conditioned on some of the kept rows; on all if None."""
-        if rows is None:
-            return self.form
-        kept = self.form.kept
-        return replace(self.form, kept=kept & np.isin(np.cumsum(kept) - 1, rows))
-
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read and check the parameters and the data of `fit`."""
@@ -336,8 +329,11 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     carried = carried_columns(
         estimator.carry, frame_names(X), not input_form.is_pairwise, inputs.shape[1], form, graph.n_nodes
     )
-    if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
-        settings = Chebyshev()
+    if estimator.spectrum == "auto" and stacking.kernels is None and graph.n_nodes > MOST_SHRUNK:
+        n_missing = 0 if seen is None else np.count_nonzero(~seen)
+        # many missing values are imputed faster by sparse products, on a graph too large for shrinkage
+        if n_missing > MOST_DENSE and 2 * graph.n_edges * SPARSE < graph.n_nodes**2:
+            settings = Chebyshev()
     if kernel is not None and all(one.search().has_free_amplitude for one in kernels):
         kernel = without_amplitude(kernel)  # the factor is the graph kernel's
     is_complete = seen is not None and bool(seen.all())
@@ -535,13 +531,6 @@ def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) ->
             "memory; got the exact one. Use a Graph to decompose it."
         )
     return given
-
-
-def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
-    """Return whether missing values are imputed faster by sparse products, on a graph too large for shrinkage."""
-    if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_DENSE:
-        return False
-    return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
 
 
 # --------------------------------------------------------------------------------------------------------- graph

@@ -289,7 +289,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
             learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
-        self._show(learnt, learnt.fits, training.form_given(learnt.conditioned_on))
+        form, rows = training.form, learnt.conditioned_on
+        if rows is not None:  # conditioned on some of the kept rows alone
+            form = replace(form, kept=form.kept & np.isin(np.cumsum(form.kept) - 1, rows))
+        self._show(learnt, learnt.fits, form)
         self.input_recipe_: InputRecipe | None = None
         self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
@@ -466,7 +469,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if observed is None:
             if observed_exposure is not None:
                 raise ValueError("observed_exposure must be left out without observed; got some. Pass exposure.")
-            return observed_with(prediction, observed_by)
+            return prediction if observed_by is None else observed_with(prediction, observed_by)
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
