@@ -22,9 +22,8 @@ from spectralgp.learning.folds import MOST_COMPARED, Folds
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
-from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, compared_models, search
+from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, search
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.weights import stacking_weights
 from spectralgp.model.fields import GraphGP, Mixture, Posterior
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
@@ -105,7 +104,17 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     of_folds, of_draws = random_state.spawn(2)
     try:
         with few_threads(shape[0]):
-            chosen = _chosen(choices, solver, of_folds)
+            variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
+            if len(variants) == 1:
+                chosen = WeightedCandidates([variants[0].candidate], np.ones(1), [start])
+            else:
+                comparison = Comparison(_validation(choices, of_folds), solver)
+                if choices.is_choice:
+                    search(comparison, choices)
+                    chosen = comparison.weighted()
+                else:
+                    comparison.score(variants)
+                    chosen = comparison.stacked()
             candidates, weights = chosen.candidates, chosen.weights
             fits = _learnt(chosen, choices, solver)
             drawn: Sequence[Draws] = _drawn(candidates, fits, choices, of_draws)
@@ -122,27 +131,14 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 
 
-def _chosen(choices: Choices, solver: Solver, random_state: np.random.Generator) -> WeightedCandidates:
-    """Candidates with weights: those that the default chooses, or the given ones, stacked if there are several."""
-    variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
-    if len(variants) == 1:
-        return WeightedCandidates([variants[0].candidate], np.ones(1), [start])
+def _validation(choices: Choices, random_state: np.random.Generator) -> Folds | HiddenEntries:
+    """Held-out values: hidden entries if the default has missing values, folds otherwise."""
     setting, stacking = choices.setting, replace(choices.stacking, n_draws=choices.n_draws)
-    signals, rows, is_in_time = setting.task.signals, setting.learnt_from, choices.order is not None
-    validation: Folds | HiddenEntries
+    signals = setting.task.signals
     if choices.is_choice and signals.has_missing:
-        validation = HiddenEntries(signals, random_state)
-    else:
-        n_folded = None if rows is None else rows.size
-        validation = Folds(signals.shape, stacking, random_state, choices.is_choice, is_in_time, n_folded)
-    comparison = Comparison(validation, solver)
-    if choices.is_choice:
-        search(comparison, choices)
-        return comparison.weighted()
-    comparison.score(variants)
-    weights = stacking_weights(comparison.held_out.log_densities)
-    compared = compared_models(comparison.candidates, comparison.held_out, weights)
-    return WeightedCandidates(comparison.candidates, weights, [None] * len(variants), compared)
+        return HiddenEntries(signals, random_state)
+    n_folded = None if setting.learnt_from is None else setting.learnt_from.size
+    return Folds(signals.shape, stacking, random_state, choices.is_choice, choices.order is not None, n_folded)
 
 
 def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> list[Fit]:

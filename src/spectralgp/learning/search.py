@@ -51,25 +51,22 @@ class Comparison:
         self.validation, self.solver = validation, solver
         self.variants, self.candidates = list[Variant](), list[Candidate]()  # the latter with those of tuned means last
         self.stages: list[FoldScores] = []  # one per call of score
+        self.held_out: FoldScores  # of all candidates
 
     def score(self, variants: Sequence[Variant]) -> Array:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, fits = [one.candidate for one in variants], [fit for stage in self.stages for fit in stage.fits]
-        known, starts = list(zip(self.variants, fits, strict=True)), list[Fit | None]()
+        own, starts = [one.candidate for one in variants], list[Fit | None]()
+        known = list(zip(self.variants, self.held_out.fits, strict=True)) if self.stages else []
         for variant in variants:  # from a scored one that differs in the scale or the lagged term alone, if any
             alike = (fit for one, fit in known if replace(variant, scale=one.scale, carries=one.carries) == one)
             starts.append(next(alike, None))
         self.stages.append(self.validation.score(own, self.solver, starts))
+        self.held_out = FoldScores.joined(self.stages)
         self.variants += variants
         self.candidates += own
         return self.stages[-1].scores
-
-    @property
-    def held_out(self) -> FoldScores:
-        """Held-out scores of all candidates."""
-        return FoldScores.joined(self.stages)
 
     @property
     def best(self) -> Variant:
@@ -92,7 +89,13 @@ class Comparison:
         weights = self._weights(plain, held_out.subset(plain), None)
         tuned = [with_tuned_means(self.candidates[place]) for place in plain[weights > 0].tolist()]
         self.stages.append(folds.score(tuned, self.solver))
+        self.held_out = FoldScores.joined(self.stages)
         self.candidates += tuned
+
+    def stacked(self) -> WeightedCandidates:
+        """All candidates, with the weights of stacking."""
+        weights = stacking_weights(self.held_out.log_densities)
+        return WeightedCandidates(self.candidates, weights, [None] * weights.size, self._compared(weights))
 
     def weighted(self) -> WeightedCandidates:
         """Members and their weights, by density; by CRPS between models of logarithms and the others.
@@ -113,10 +116,15 @@ class Comparison:
             own,
             weights[kept],
             [starts[one.untuned or one] for one in own],
-            compared_models(self.candidates, held_out, weights),
+            self._compared(weights),
             None if filling is None else filling[kept],
             self.validation.has_final_fits,
         )
+
+    def _compared(self, weights: Array) -> tuple[ComparedModel, ...]:
+        """Names, scores and weights of all compared models."""
+        rows = zip(self.candidates, self.held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
+        return tuple(ComparedModel(candidate.described, score, weight) for candidate, score, weight in rows)
 
     def _weights_between(self, groups: Sequence[Indices]) -> Array:
         """Weights by density within each group and by CRPS between the groups."""
@@ -141,12 +149,6 @@ class Comparison:
         rows, counts = held_out.observations
         found = stacking_weights(rows, counts, prior, n_steps=1_000, tolerance=1e-6, negligible=SMALLEST_SHARE)
         return without_negligible(found, most)
-
-
-def compared_models(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[ComparedModel, ...]:
-    """Names, scores and weights of all compared models."""
-    rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
-    return tuple(ComparedModel(candidate.described, score, weight) for candidate, score, weight in rows)
 
 
 def without_negligible(weights: Array, most: int | None) -> Array:
