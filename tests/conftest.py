@@ -8,6 +8,7 @@ import hypothesis
 import pooch
 import pytest
 
+from spectralgp._basics.progress import reporting_to
 from spectralgp.datasets import released
 from spectralgp.learning import draws
 
@@ -63,6 +64,30 @@ def learnt_values() -> Iterator[None]:
 def averages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Averages over hyperparameters, as users have them, in a file of tests that asks for `learnt_values`."""
     monkeypatch.setattr(draws, "VALUES_PER_PARAMETER", VALUES_PER_PARAMETER)
+
+
+class Listener:
+    """Names of steps that ended, texts of activities within them, and both in the order of their reports."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.mentions: list[str] = []
+        self.heard: list[str] = []
+
+    def __call__(self, step: str) -> None:
+        self.steps.append(step)
+        self.heard.append(step)
+
+    def mention(self, text: str) -> None:
+        self.mentions.append(text)
+        self.heard.append(text)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    """The listener of all work in a test."""
+    with reporting_to(found := Listener()):
+        yield found
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,7 +9,6 @@ import pytest
 from numpy.polynomial import chebyshev as series
 
 import oracle
-from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import Graph
 from spectralgp.graphs.operators import (
     CpuOperator,
@@ -23,19 +22,6 @@ from tolerances import EXACT, SINGLE
 N_NODES, N_COLUMNS = 12, 4
 WEIGHTS = oracle.random_weights(N_NODES, seed=3, density=0.3)
 SIGNALS = np.random.default_rng(0).standard_normal((N_COLUMNS, N_NODES))
-
-
-class Mentions:
-    """A listener that hears what goes on within a step."""
-
-    def __init__(self):
-        self.texts = []
-
-    def __call__(self, step):
-        raise AssertionError("a pass is no step of its own")
-
-    def mention(self, text):
-        self.texts.append(text)
 
 
 def operator_of(weights=WEIGHTS, **options):
@@ -103,13 +89,12 @@ def test_moments_are_those_of_dense_polynomials(gram, n_moments, options):
     assert oracle.relative_error(moments.moments, expected) < (SINGLE if "dtype" in options else EXACT)
 
 
-def test_extending_goes_on_where_it_ended():
+def test_extending_goes_on_where_it_ended(listener):
     operator = operator_of()
     whole, parts = (MomentPass(operator, operator.load(SIGNALS), gram=True) for _ in range(2))
-    heard = Mentions()
-    with reporting_to(heard):
-        whole.extend(41)
-    assert heard.texts == [f"moment {n} of 41" for n in range(5, 42, 2)]  # the first product comes with the pass
+    whole.extend(41)
+    # the first product comes with the pass, which is no step of its own
+    assert listener.heard == listener.mentions == [f"moment {n} of 41" for n in range(5, 42, 2)]
     for n_moments in (5, 5, 3, 20, 41):
         before = parts.moments
         parts.extend(n_moments)
@@ -158,18 +143,16 @@ def test_a_pickled_pass_is_its_moments():
 
 @pytest.mark.parametrize("n_terms", [1, 2, 3, 9])
 @pytest.mark.parametrize("options", [{}, {"reorder": True}, {"dtype": np.float32}])
-def test_filtering_is_the_dense_sum_of_polynomials(n_terms, options):
+def test_filtering_is_the_dense_sum_of_polynomials(n_terms, options, listener):
     operator = operator_of(**options)
     coefficients = np.random.default_rng(4).standard_normal((n_terms, N_COLUMNS, 2))
     columns = operator.load(SIGNALS)
-    heard = Mentions()
-    with reporting_to(heard):
-        actual = operator.unload(operator.filtered(columns, coefficients))
+    actual = operator.unload(operator.filtered(columns, coefficients))
     expected = sum(
         oracle.chebyshev_matrix(dense(operator), k) @ SIGNALS.T @ matrix for k, matrix in enumerate(coefficients)
     )
     assert oracle.relative_error(actual, expected.T) < (SINGLE if "dtype" in options else EXACT)
-    assert len(heard.texts) == n_terms - 1
+    assert len(listener.heard) == len(listener.mentions) == n_terms - 1
     np.testing.assert_array_equal(operator.unload(columns), operator.unload(operator.load(SIGNALS)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,26 +164,22 @@ def test_densities_are_those_of_dense_algebra(scale, unseen):
 
 
 @pytest.mark.parametrize("shrunk", [False, True])
-def test_nothing_but_hyperparameters_is_learnt_from_what_is_hidden(shrunk, monkeypatch):
-    """With the hyperparameters held, other values there change their own densities and nothing else."""
-    first, laws = {}, []
-
-    def kept(task, kernel, *_):
-        if "fit" not in first:
-            first["fit"], first["spread"] = learn_all([task], [kernel], Sqp().coarse())[0], task.signals.units.spread
-        model = first["fit"].model.scaled_by(first["spread"] / task.signals.units.spread)
-        return replace(first["fit"], model=model)
-
-    monkeypatch.setattr(hidden, "learn_near", kept)
-    monkeypatch.setattr(hidden.norm, "logpdf", lambda truth, mean, std: laws.append((mean, std)) or -truth)
-    for shift in (0.0, 2.5):
+def test_nothing_but_hyperparameters_is_learnt_from_what_is_hidden(shrunk):
+    """With the hyperparameters held, densities of other values there are those of the same normal distributions."""
+    shift, logs = 2.5, []
+    for way in (-1, 0, 1):
         values = holed()
         judge = HiddenEntries(read_signals(values, "node", "node"), np.random.default_rng(2))
-        values[judge.hidden] += shift
-        signals = {"node": read_signals(values, "node", "node")}
-        judge.score([candidate(signals, shrunk=shrunk)])
-    for one, other in zip(*laws, strict=True):
-        assert oracle.relative_error(one, other) < MASKED
+        values[judge.hidden] += way * shift
+        signals = read_signals(values, "node", "node")
+        unit = signals.units.spread
+        task = Task.of(GRAPH, RBF(1.0, "fixed"), INPUTS, signals, noise_variance=0.4 / unit**2)
+        kernel = Polynomial.from_coefficients([1.5 / unit, -0.7 / unit], fixed=True)
+        logs.append(judge.score([Candidate(task, kernel, shrunk)]).log_densities[:, 0])
+    below, found, above = logs
+    variance = -(shift**2) / (below + above - 2 * found)
+    error = variance * (below - above) / (2 * shift)
+    assert oracle.relative_error(found, norm.logpdf(error, 0.0, np.sqrt(variance))) < MASKED
 
 
 @pytest.mark.parametrize("most", [500, 8])

@@ -9,7 +9,6 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cases import GRAPHS
-from spectralgp._basics.progress import reporting_to
 from spectralgp.learning import Sqp, Task, learn, learn_all
 from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial, with_residual
 from tolerances import OPTIMUM
@@ -33,14 +32,12 @@ def learn_on(task, kernels, solver=None, warm_starts=None):
 
 # what stages there are is at stake, not what they achieve
 @pytest.mark.parametrize("name", LISTS)
-def test_every_stage_is_told(name):
-    steps = []
-    with reporting_to(steps.append):
-        fits = learn_on(TASK, LISTS[name])
+def test_every_stage_is_told(name, listener):
+    fits = learn_on(TASK, LISTS[name])
     # those that kernels share are told once, and what is refined at the end of a kernel's path with them
     stages = {stage.name for fit in fits for stage in fit.stages}
-    assert set(steps) == stages
-    assert len(steps) >= len(stages)
+    assert set(listener.steps) == stages
+    assert len(listener.steps) >= len(stages)
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -70,12 +67,12 @@ def test_a_fit_from_a_warm_start_is_the_cold_one_for_less(name):
     assert sum(fit.n_evaluations for fit in warm) < sum(fit.n_evaluations for fit in cold)
 
 
-def test_every_kernel_with_a_warm_start_is_told():
-    steps, kernels = [], LISTS["mixed"]
+def test_every_kernel_with_a_warm_start_is_told(listener):
+    kernels = LISTS["mixed"]
     warm_starts = learn_on(TASK, kernels)
-    with reporting_to(steps.append):
-        learn_on(OTHER, kernels, warm_starts=warm_starts)
-    assert sorted(steps) == sorted(kernel.label for kernel in kernels)
+    listener.steps.clear()
+    learn_on(OTHER, kernels, warm_starts=warm_starts)
+    assert sorted(listener.steps) == sorted(kernel.label for kernel in kernels)
 
 
 def test_kernels_are_learnt_each_on_its_task():
