@@ -72,10 +72,16 @@ def error(found, expected):
     return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
+@pytest.fixture
+def run_by(monkeypatch):
+    """A function that chooses the module whose loops filters run."""
+    return lambda loops: monkeypatch.setattr(filters, "_loops", lambda: loops)
+
+
 @pytest.fixture(params=["compiled", "plain"])
-def engine(request, monkeypatch):
+def engine(request, run_by):
     if request.param == "plain":
-        monkeypatch.setattr(filters, "_loops", lambda: plain)
+        run_by(plain)
     else:
         pytest.importorskip("numba")
     return request.param
@@ -171,36 +177,30 @@ def answers(space, line, values):
 
 @pytest.mark.parametrize("name", ["1/2", "1/2 + 5/2", "oscillator"])
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
-def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
+@pytest.mark.parametrize("steady", [filters.STEADY, 1e-3])
+def test_loops_stay_inside_their_arrays(name, spacing, steady, monkeypatch):
     """As Python they refuse what compiled ones would do in silence; with a high tolerance states are steady soon."""
     loops = pytest.importorskip("spectralgp.model.statespace.compiled")
     space, times, values = case(name, spacing, n_steps=40, n_modes=2)
     times, values = times[:24], values[:24]
     line = Timeline.of(times)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(filters, "_loops", lambda: plain)
-        plainly = answers(space, line, values)
-    with monkeypatch.context() as patch:
-        patch.setattr(filters, "STEADY", 1e-3)
-        steadily = answers(space, line, values)
+    monkeypatch.setattr(filters, "STEADY", steady)
+    expected = answers(space, line, values)
     for one in ("gains", "forward", "backward", "scores", "informations", "products"):
         monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
-    for expected, steady in ((plainly, filters.STEADY), (steadily, 1e-3)):
-        monkeypatch.setattr(filters, "STEADY", steady)
-        for one, other in zip(answers(space, line, values), expected, strict=True):
-            assert error(one, other) < SAME
+    for one, other in zip(answers(space, line, values), expected, strict=True):
+        assert error(one, other) < SAME
 
 
 @every
 @spacings
-def test_numpy_equals_numba(name, spacing, monkeypatch):
+def test_numpy_equals_numba(name, spacing, run_by):
     pytest.importorskip("numba")
     space, times, values = case(name, spacing, n_steps=300)
     line = Timeline.of(times)
 
     compiled = answers(space, line, values)
-    monkeypatch.setattr(filters, "_loops", lambda: plain)
+    run_by(plain)
     for one, other in zip(answers(space, line, values), compiled, strict=True):
         assert error(one, other) < SAME
 
@@ -233,7 +233,7 @@ def test_changes_have_settled_when_those_to_come_add_up_to_little(change, before
 
 
 @pytest.mark.parametrize("kind", ["loops", "plain"])
-def test_steps_that_repeat_are_taken_at_once(kind, monkeypatch):
+def test_steps_that_repeat_are_taken_at_once(kind, run_by, monkeypatch):
     """Steps whose gains have settled have one row; those whose information has settled too are one step back."""
     loops, n_steps = pytest.importorskip("spectralgp.model.statespace.compiled"), 300
     taken, name = [], {"loops": "_multiply_matrix", "plain": "written_out"}[kind]
@@ -241,7 +241,7 @@ def test_steps_that_repeat_are_taken_at_once(kind, monkeypatch):
     counted = getattr(module, name)
     for one in ("gains", "forward", "informations"):
         monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
-    monkeypatch.setattr(filters, "_loops", lambda: module)
+    run_by(module)
     space = case("1/2", "even", n_modes=1)[0]
     found = Filter.of(space, Timeline.of(np.arange(n_steps) / 2.0))
     n_rows = len(found.table.gains)
@@ -268,23 +268,20 @@ def test_a_table_has_a_row_per_step_until_it_is_steady_and_again_after_a_gap():
     np.testing.assert_array_equal(found.variances, found.table.variances[index])
 
 
-@pytest.mark.parametrize(
-    ("times", "numbers"),
-    [
-        # of two states: five numbers per step, four matrices per gap, and one per step where gaps differ
-        (np.arange(100.0), 100 * 5 + 4 * 4),
-        (np.r_[np.arange(99.0), 120.0], 100 * (5 + 4) + 2 * 4 * 4),
-    ],
-)
-def test_lots_of_modes_hold_a_bounded_number_of_values(times, numbers, monkeypatch):
-    space = case("3/2", "even", n_modes=50)[0]
-    for length in (9, 20):
-        monkeypatch.setattr(filters, "MOST_NUMBERS", length * numbers)
-        found = list(filters.lots(space, Timeline.of(times)))
-        assert [one.start for one in found] == list(range(0, 50, length))
-        assert {one.stop - one.start for one in found} == {length}
-        monkeypatch.setattr(filters, "MOST_NUMBERS", length * numbers - 1)
-        assert next(filters.lots(space, Timeline.of(times))).stop == max(length - 1, 8)
+@pytest.mark.parametrize("has_gap", [False, True])
+@pytest.mark.parametrize("length", [9, 20])
+def test_lots_of_modes_hold_a_bounded_number_of_values(length, has_gap):
+    """Of two states: five numbers per step, four matrices per gap, and one matrix per step where gaps differ."""
+    space, most = case("3/2", "even", n_modes=50)[0], 2**25
+    per_step, per_gap = 5 + 4 * has_gap, 4 * 4
+    n_steps = (most // length - per_gap * (1 + has_gap)) // per_step
+    times = np.arange(n_steps + 1.0)
+    if has_gap:
+        times[-1] += 20
+    found = list(filters.lots(space, Timeline.of(times[1:])))
+    assert [one.start for one in found] == list(range(0, 50, length))
+    assert {one.stop - one.start for one in found} == {length}
+    assert next(filters.lots(space, Timeline.of(times))).stop == max(length - 1, 8)
 
 
 def test_frequencies_stand_for_all_values_and_lie_on_both_sides_of_periods():
