@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import hypothesis
 import pooch
 import pytest
 
+from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.progress import reporting_to
+from spectralgp.cli import showcase
 from spectralgp.datasets import released
 from spectralgp.learning import draws
 
@@ -64,6 +67,16 @@ def learnt_values() -> Iterator[None]:
 def averages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Averages over hyperparameters, as users have them, in a file of tests that asks for `learnt_values`."""
     monkeypatch.setattr(draws, "VALUES_PER_PARAMETER", VALUES_PER_PARAMETER)
+
+
+@pytest.fixture(scope="module")
+def quick_demo() -> Iterator[None]:
+    """The demonstration of the command line with a quick model and one other method."""
+    quick = GraphGPRegressor(showcase.made_outages().graph, Polynomial(1), residual=None)
+    run = partial(showcase.run_demo, model=quick, methods={"Interpolation": showcase.interpolate})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(showcase, "run_demo", run)
+        yield
 
 
 class Listener:

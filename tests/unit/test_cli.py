@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,20 +14,17 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import GraphGPRegressor, Polynomial, cli
+from spectralgp import cli
 from spectralgp.__main__ import main
 from spectralgp.cli import installation
 from spectralgp.cli import showcase as demo
 
 
 @pytest.fixture(scope="module")
-def invoke():
-    """Run a command in a narrow terminal, as a user without a wide one has it; the demonstration with a quick model."""
-    quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
-    methods = {"Interpolation": demo.interpolate}
+def invoke(quick_demo):
+    """Run a command in a narrow terminal, as a user without a wide one has it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
-        patch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
         yield lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 

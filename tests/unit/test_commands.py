@@ -37,7 +37,6 @@ from spectralgp import (
     load,
 )
 from spectralgp.cli import answers, files, learning
-from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import print_answer
 from spectralgp.cli.learning import graph_kernels, kernel_named
 from spectralgp.cli.option import LearningOptions, TableOptions
@@ -131,11 +130,9 @@ def examples(command):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_demo")
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, name):
-    quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
-    methods = {"Interpolation": demo.interpolate}
-    monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
+def test_every_commands_help_has_an_example_that_runs(fitted, name):
     lines = examples(cli.COMMANDS[name])
     assert lines
     assert lines[-1][0] == name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import spectralgp
-from spectralgp._basics.extras import require
+from spectralgp.datasets.released import cache_folder
 
 pytestmark = pytest.mark.slow  # each in a process of its own
 
@@ -99,7 +99,8 @@ def test_what_is_missing_says_how_to_install_it(script, library, extra):
 
 
 def test_a_library_that_lacks_something_itself_is_not_called_missing(monkeypatch, tmp_path):
-    (tmp_path / "broken_library.py").write_text("import nothing_of_this_name")
+    (tmp_path / "pooch.py").write_text("import nothing_of_this_name")
+    monkeypatch.delitem(sys.modules, "pooch")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        require("broken_library", "plots", "to draw")
+        cache_folder()

@@ -758,39 +758,39 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
     assert larger == pytest.approx(found.by_horizon[0].factor * common, rel=1e-9)
 
 
-def test_where_nothing_was_observed_the_heaviest_member_is_kept(members, series, monkeypatch):
-    monkeypatch.setattr("spectralgp.series.stack.STILL", np.inf)  # as of nodes that never moved
-    found = validated(members, np.arange(60.0), series, with_drift=True)
+def test_of_nodes_that_never_moved_the_heaviest_member_is_kept(members):
+    found = validated(members, np.arange(60.0), np.zeros((60, 3)), with_drift=True)
     assert found.spread == found.names[int(np.argmax(found.weights))]
     assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
     assert [(one.factor, one.penalty, one.scored) for one in found.by_horizon] == [(1.0, None, None)] * 4
 
 
-def test_graphs_of_many_nodes_have_no_drift_and_then_no_correlations(members, series, monkeypatch):
-    steps = np.arange(float(N_ROWS))
-    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 2)
-    found = validated(members, steps, series, with_drift=True)
-    assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
+@pytest.mark.parametrize(("most", "n_gains"), [(2, 0), (3, 2)])
+def test_graphs_of_many_nodes_have_no_drift(members, series, monkeypatch, most, n_gains):
+    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", most)
+    found = validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
+    assert [len(one.drift_gains) for one in found.by_horizon] == [n_gains] * 4
     assert {one.densities.shape for one in found.by_horizon} == {(2, len(SHARES))}
-    monkeypatch.setattr("spectralgp.series.stack.MOST_CORRELATED", 2)
-    found = validated(members, steps, series, with_drift=True)
-    assert {one.densities.shape for one in found.by_horizon} == {(0, len(SHARES))}
-    assert (found.spread, found.shares.tolist()) == (found.names[int(np.argmax(found.weights))], [0.0] * 4)
-    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", 3)
-    found = validated(members, steps, series, with_drift=True)
-    assert [len(one.drift_gains) for one in found.by_horizon] == [2] * 4
 
 
-def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_them(members, series, monkeypatch):
-    monkeypatch.setattr("spectralgp.series.stack.MOST_ORIGINS", 11)
-    found = _forecasts(members, np.arange(float(N_ROWS)), series, np.array([1, 3]))
-    assert found[0].origins.tolist() == list(range(8, 59, 5))
-    assert found[1].origins.tolist() == list(range(8, 57, 5))
-    np.testing.assert_array_equal(found[1].observed, series[found[1].origins + 3])
-    for most, n_rows, first in ((53, N_ROWS, 6), (500, 180, 9)):  # twice as many rows as lags, or a twentieth of all
-        monkeypatch.setattr("spectralgp.series.stack.MOST_ORIGINS", most)
-        (every,) = _forecasts(members, np.arange(float(n_rows)), noise(n_rows, 3), np.array([1]))
-        assert every.origins.tolist() == list(range(first, n_rows - 1))
+@pytest.mark.parametrize(("n_nodes", "n_members"), [(1_000, 1), (1_001, 0)])
+def test_graphs_of_very_many_nodes_have_no_correlations(n_nodes, n_members):
+    powers = np.ones((1, n_nodes))
+    alone = ModalProcess((MaternComponent(0.5),), powers, 0.3 * powers, 0.2 * powers[0], None)
+    values = np.cumsum(noise(45, n_nodes, 9), axis=0)
+    found = validated([EnsembleMember("nodes", alone)], np.arange(45.0), values, with_drift=False)
+    assert {one.densities.shape for one in found.by_horizon} == {(n_members, len(SHARES))}
+    assert (found.spread, bool(found.shares.any())) == ("nodes", n_members > 0)
+
+
+def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_them(members):
+    """From twice as many rows as lags, or a twentieth of all, on; four thousand at most."""
+    for n_rows, first, stride in ((N_ROWS, 6, 1), (180, 9, 1), (4_211, 210, 1), (4_212, 210, 2), (8_425, 422, 3)):
+        series = noise(n_rows, 3)
+        found = _forecasts(members, np.arange(float(n_rows)), series, np.array([1, 3]))
+        np.testing.assert_array_equal(found[0].origins, np.arange(first, n_rows - 1, stride))
+        np.testing.assert_array_equal(found[1].origins, np.arange(first, n_rows - 3, stride))
+        np.testing.assert_array_equal(found[1].observed, series[found[1].origins + 3])
 
 
 def test_a_node_alone_has_no_correlations_to_judge(members, series):

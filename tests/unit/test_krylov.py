@@ -10,7 +10,6 @@ import pytest
 import oracle
 from oracle import relative_error
 from spectralgp.graphs.operators import lanczos
-from spectralgp.model.fields import krylov
 from spectralgp.model.fields.krylov import LANCZOS_TOLERANCE, LinearSystem, conjugate_gradients, gauss_quadrature
 
 
@@ -99,9 +98,7 @@ def test_what_a_start_explains_counts_as_solved():
         assert len(dense.products) >= n_products
 
 
-def test_systems_that_do_not_end_are_given_up(monkeypatch):
-    """A bound on the smallest eigenvalue that is far too small does not let it see that it is done."""
-    monkeypatch.setattr(krylov, "MAX_ITERATIONS", 7)
+def test_systems_that_do_not_end_are_given_up():
     dense = Dense.drawn(50, 1e4, 2)
-    conjugate_gradients(dense.system, np.random.default_rng(3).standard_normal((2, 50)), None, 1e-9)
-    assert len(dense.products) == 7
+    conjugate_gradients(dense.system, np.random.default_rng(3).standard_normal((2, 50)), None, 0.0)
+    assert len(dense.products) == 2_000

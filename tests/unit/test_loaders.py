@@ -6,10 +6,10 @@ import hashlib
 import http.server
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pooch
 import pytest
 from pygsp.graphs import NNGraph
 from scipy.io import loadmat, savemat
@@ -23,13 +23,13 @@ WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path) -> Path:
-    """Each test has a cache of its own, and no other folder but those that it names."""
+def cache(monkeypatch) -> Iterator[Path]:
+    """Each test has an empty cache, and no other folder but those that it names."""
     monkeypatch.delenv("SPECTRALGP_DATA", raising=False)
-    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
-    folder = tmp_path / "cache" / "spectralgp"
+    folder = released.cache_folder()
     folder.mkdir(parents=True)
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

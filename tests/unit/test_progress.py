@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,14 +38,9 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
-    """Make the error stream a terminal, and give it; pytest puts its own there before each test."""
-
-    def begun():
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        return sys.stderr
-
-    return begun
+def terminal():
+    """A terminal that is the error stream while it is entered."""
+    return redirect_stderr(Terminal())
 
 
 def drawn_in_a_terminal(show=True):
@@ -96,14 +92,13 @@ def test_a_piped_error_stream_gets_nothing(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_no_error_stream_at_all_is_no_error(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)  # as in a Windows program without a console
-    assert draw() is None
+def test_no_error_stream_at_all_is_no_error():
+    with redirect_stderr(None):  # as in a Windows program without a console
+        assert draw() is None
 
 
 def test_a_bar_without_a_total_counts(terminal):
-    drawn = terminal()
-    with progress_bar("fit", None, show=True) as progress:
+    with terminal as drawn, progress_bar("fit", None, show=True) as progress:
         progress("one")
         progress.mention("step 3 of the second")
         progress("two")
@@ -111,8 +106,7 @@ def test_a_bar_without_a_total_counts(terminal):
 
 
 def test_what_is_mentioned_is_drawn(terminal):
-    drawn = terminal()
-    with progress_bar("fit", 3, show=True) as progress:
+    with terminal as drawn, progress_bar("fit", 3, show=True) as progress:
         progress("one")
         progress.mention("step 3 of two")
     assert "fit: step 3 of two:  33%" in drawn.getvalue().split("\r")[-1]
@@ -120,23 +114,20 @@ def test_what_is_mentioned_is_drawn(terminal):
 
 def test_what_is_announced_is_a_line_of_its_own_at_once(terminal):
     """What is only mentioned is drawn now and then, and so may not be before the work that it is about has ended."""
-    drawn = terminal()
-    with progress_bar("fit", 3, show=True) as progress:
+    with terminal as drawn, progress_bar("fit", 3, show=True) as progress:
         announce("about 5 minutes")
         assert "about 5 minutes\n" in drawn.getvalue().split("\r")
         progress("one")
 
 
 def test_an_error_under_a_bar_ends_its_line_and_goes_on(terminal):
-    drawn = terminal()
-    with pytest.raises(KeyboardInterrupt), progress_bar("fit", 3, show=True):
+    with terminal as drawn, pytest.raises(KeyboardInterrupt), progress_bar("fit", 3, show=True):
         raise KeyboardInterrupt
     assert drawn.getvalue().endswith("\n")
 
 
 def test_bars_may_be_nested(terminal):
-    drawn = terminal()
-    with progress_bar("outer", 1, show=True) as outer:
+    with terminal as drawn, progress_bar("outer", 1, show=True) as outer:
         draw()
         outer("all")
     assert "fit: three" in drawn.getvalue()
