@@ -8,28 +8,28 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.checks import Array
-from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp._basics.tables import as_table, frame_index, frame_names, is_data_array, rows_first, series_index
 from spectralgp.estimators import reading, saving
 from spectralgp.estimators.observing import Alignment
 from spectralgp.estimators.reading import SignalFormat, checked_inputs, matched_graph, spectrum_settings
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.classes import (
+    AMPLITUDE,
     LENGTHS,
     ClassMember,
     ClassMixture,
     LabelledEntries,
     class_covariances,
-    class_warnings,
-    learn_member,
     mixed,
     sharpened,
 )
-from spectralgp.model.fields.classes import ClassSites
+from spectralgp.model.fields.classes import ClassSites, given_labels, with_sites
 from spectralgp.model.spectra import SpectrumSettings
 
 MOST_LABELS = 2_000  # whose covariance is a full matrix, factored for each class
@@ -130,7 +130,10 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _warnings(self) -> list[Warning]:
-        return class_warnings(self._mixture)
+        if all(member.field.converged for member in self._mixture.members):
+            return []
+        text = "the posterior of the latent fields did not converge: probabilities may be off by a few per cent. Labels"
+        return [ConvergenceWarning(f"{text} that contradict their neighbours are a usual reason.")]
 
     def _read_inputs(self, X: Any, alignment: Alignment) -> Array | None:
         """Features of nodes or inputs of signals, checked and in the order of the labels."""
@@ -174,13 +177,18 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
                 covariances = [(length, kernel(self._inputs)) for length, kernel in self._input_kernels()]
         spectrum = spectrum_settings(self.spectrum, graph).of(graph, "normalized")
         members: list[ClassMember] = []
-        found = iter(known or ())
         with progress_bar("fit", None, self.verbose > 0 and known is None):
             for nodes in class_covariances(spectrum, entries.known, features):
+                among_nodes = AMPLITUDE**2 * nodes.columns[np.ix_(entries.nodes, entries.columns)]
                 for length, inputs in covariances:
-                    start = members[-1].field if members else None
-                    own = nodes, length, entries, inputs, self.classes_.size, start
-                    members.append(learn_member(*own, None if known is None else next(found)))
+                    among = among_nodes * inputs[np.ix_(entries.rows, entries.rows)]
+                    if known is None:
+                        start = members[-1].field if members else None
+                        field = given_labels(among, entries.labels, classes.size, start)
+                        step_done(f"strength {nodes.kernel.strength:g}")
+                    else:
+                        field = with_sites(among, *known[len(members)])
+                    members.append(ClassMember(nodes, length, field, field.left_out()))
         self.graph_, self._alignment, self._entries = graph, alignment, entries
         self._mixture: ClassMixture = mixed(members, entries.labels)
         self.n_labels_ = entries.labels.size

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.exceptions import ConvergenceWarning
+from scipy.special import softmax
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.progress import step_done
-from spectralgp.learning.weights import averaging_weights
-from spectralgp.model.fields.classes import ClassSites, LabelledField, given_labels, with_sites
+from spectralgp.model.fields.classes import LabelledField
 from spectralgp.model.kernels import Diffusion, mean_power
 from spectralgp.model.spectra import FilterBank, Spectrum
 
@@ -59,18 +56,18 @@ def class_covariances(spectrum: Spectrum, known: Indices, features: Array | None
         for strength in STRENGTHS:
             kernel = Diffusion(strength)
             kernel = kernel.scaled_by(float(np.sqrt((1 - OWN_SHARE) / mean_power(kernel, spectrum))))
-            bank = FilterBank(partial(_power, kernel), np.eye(known.size))
-            columns = np.asarray(on_host(spectrum.unload(spectrum.filtered(block, bank))), dtype=float).T
-            variances = np.asarray(on_host(spectrum.diagonals(bank.before)[0]), dtype=float)[0]
+
+            def power(eigenvalues: Array, kernel: Diffusion = kernel) -> Array:
+                return kernel.power(eigenvalues)[None]
+
+            filtered = spectrum.filtered(block, FilterBank(power, np.eye(known.size)))
+            columns = np.asarray(on_host(spectrum.unload(filtered)), dtype=float).T
+            variances = np.asarray(on_host(spectrum.diagonals(power)[0]), dtype=float)[0]
             columns, variances = columns + OWN_SHARE * indicators.T, variances + OWN_SHARE
             if features is not None:
                 columns = (1 - share) * columns + share * features @ features[known].T / features.shape[1]
                 variances = (1 - share) * variances + share * np.mean(features**2, axis=1)
             yield ClassCovariance(kernel, share, columns, variances)
-
-
-def _power(kernel: Diffusion, eigenvalues: Array) -> Array:
-    return kernel.power(eigenvalues)[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,28 +104,6 @@ class ClassMember:
         return self.field.probabilities(cross, AMPLITUDE**2 * variance * self.nodes.variances)
 
 
-def learn_member(
-    nodes: ClassCovariance,
-    length: float | None,
-    entries: LabelledEntries,
-    inputs: Array,
-    n_classes: int,
-    start: LabelledField | None,
-    known: tuple[ClassSites, bool] | None = None,
-) -> ClassMember:
-    """Condition latent fields on the labels, given a covariance of nodes and one of signals.
-
-    `known` are sites that were found before, and whether they had settled.
-    """
-    among = nodes.columns[np.ix_(entries.nodes, entries.columns)] * inputs[np.ix_(entries.rows, entries.rows)]
-    if known is None:
-        field = given_labels(AMPLITUDE**2 * among, entries.labels, n_classes, start)
-        step_done(f"strength {nodes.kernel.strength:g}")
-    else:
-        field = with_sites(AMPLITUDE**2 * among, *known)
-    return ClassMember(nodes, length, field, field.left_out())
-
-
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
     """Ensemble of members, and the temperature of its probabilities."""
@@ -153,29 +128,18 @@ def sharpened(probabilities: Array, temperature: float) -> Array:
 
 
 def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
-    """Ensemble with `averaging_weights` by leave-one-out probabilities, and its temperature: equation (43)."""
+    """Ensemble by Bayesian model averaging of leave-one-out probabilities, and its temperature: equation (43)."""
     each = np.arange(labels.size)
     said = np.stack([member.left_out for member in members])
-    scores = np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1)
-    weights = averaging_weights(scores)
+    weights = softmax(np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1))
     left_out = np.tensordot(weights, said, 1)
     median, spread = LOG_TEMPERATURE
 
     def cost(log_temperature: float) -> float:
         found = sharpened(left_out, np.exp(log_temperature))[each, labels]
-        return (
-            float(-np.sum(np.log(np.maximum(found, SMALLEST_PROBABILITY))))
-            + 0.5 * ((log_temperature - median) / spread) ** 2
-        )
+        lost = float(-np.sum(np.log(np.maximum(found, SMALLEST_PROBABILITY))))
+        return lost + 0.5 * ((log_temperature - median) / spread) ** 2
 
     best = minimize_scalar(cost, bounds=(-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE), method="bounded")
     temperature = float(np.exp(best.x))
     return ClassMixture(tuple(members), weights, temperature, sharpened(left_out, temperature))
-
-
-def class_warnings(mixture: ClassMixture) -> list[Warning]:
-    """Warnings of latent fields whose posterior did not converge."""
-    if all(member.field.converged for member in mixture.members):
-        return []
-    text = "the posterior of the latent fields did not converge: probabilities may be off by a few per cent. Labels"
-    return [ConvergenceWarning(f"{text} that contradict their neighbours are a usual reason.")]

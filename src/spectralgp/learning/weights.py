@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import softmax
 
 from spectralgp._basics.checks import Array
 
@@ -61,18 +60,9 @@ def stacking_weights(
 ) -> Array:
     """Weights of a mixture that maximise the held-out log score ``sum_n c_n log sum_k w_k p_nk``.
 
-    Parameters
-    ----------
-    log_densities : array of shape (n_observations, n_models)
-        Log densities of held-out observations: signals, values or both.
-    counts : array of shape (n_observations,), optional
-        How much each observation counts; one unless given.
-    prior : float, default=0
-        Number of observations that equal weights count as: a Dirichlet prior, equation (30b).
-    n_steps, tolerance : int, float
-        As in `simplex_weights`.
-    negligible : float, default=1e-6
-        Weight below which a model gets none; the largest weight stays.
+    Densities have shape (n_observations, n_models), for signals, values or both. Each observation counts as one unless
+    `counts` are given, and equal weights as `prior` observations: a Dirichlet prior, equation (30b). Weights below
+    `negligible` become zero, except the largest; `n_steps` and `tolerance` are those of `simplex_weights`.
 
     Examples
     --------
@@ -123,27 +113,12 @@ def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Ar
     return simplex_weights(score, errors.shape[-1])
 
 
-def averaging_weights(log_scores: Array) -> Array:
-    """Weights ``exp s_k / sum_l exp s_l`` of models whose scores are log probabilities of the same data.
-
-    Bayesian model averaging with equal prior weights. Unlike the other rules it does not look for the best mixture.
-    """
-    return np.asarray(softmax(log_scores))
-
-
 def weights_by_crps(observed: Array, points: Array, shares: Array) -> Array:
     """Weights of a mixture of distributions with the least mean CRPS of the observed values.
 
-    Equation (19c): in its energy form the score is a quadratic function of the weights.
-
-    Parameters
-    ----------
-    observed : array of shape (n_values,)
-        Values, in the user's units.
-    points : array of shape (n_values, n_points)
-        Points of the distributions of each value.
-    shares : array of shape (n_distributions, n_points)
-        Probabilities of the points under each distribution, equal for all values; rows add up to one.
+    Equation (19c): in its energy form the score is a quadratic function of the weights. The distributions of a value
+    have common `points`, shape (n_values, n_points). Their probabilities, the `shares`, are equal for all values; they
+    have shape (n_distributions, n_points), and rows add up to one.
     """
     errors = shares @ np.mean(np.abs(points - observed[:, None]), axis=0)
     order = np.argsort(points, axis=1)
