@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -106,15 +110,13 @@ KERNELS = {
     "Polynomial(unscaled)": Case(Polynomial.from_coefficients([1.0, -0.2, 0.03], scaled=False), _polynomial),
     "Identity": Case(Identity(amplitude=0.7), _identity),
     "GlobalFilter": Case(
-        GlobalFilter(strength=0.6, amplitude=1.2),
-        lambda k, laplacian, w: oracle.global_filter(laplacian, k.strength),
+        GlobalFilter(strength=0.6, amplitude=1.2), lambda k, laplacian, w: oracle.global_filter(laplacian, k.strength)
     ),
     "LocalAverage": Case(
         LocalAverage(strength=0.8, amplitude=1.1), lambda k, laplacian, w: oracle.local_average(w, k.strength)
     ),
     "LocalAverage(fixed)": Case(
-        LocalAverage(strength=2.0, strength_bounds="fixed"),
-        lambda k, laplacian, w: oracle.local_average(w, k.strength),
+        LocalAverage(strength=2.0, strength_bounds="fixed"), lambda k, laplacian, w: oracle.local_average(w, k.strength)
     ),
     "PseudoInverse": Case(PseudoInverse(amplitude=1.4), lambda k, laplacian, w: oracle.pseudo_inverse(laplacian)),
     "RegularizedLaplacian": Case(
@@ -234,6 +236,28 @@ class Columns:
 
     def __array__(self, *_, **__):
         raise AssertionError("the whole array was asked for")
+
+
+def run_python(script: str, *arguments: str, timeout: float = 240, **environment: str) -> str:
+    """What a script prints in a process of its own, which finds what this one finds; its failure is ours."""
+    paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env=os.environ | paths | environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    return answer.stdout
+
+
+class Terminal(io.StringIO):
+    """An error stream on which bars are drawn."""
+
+    def isatty(self):
+        return True
 
 
 # Classes of a user's own

@@ -6,20 +6,17 @@ from functools import partial
 from pathlib import Path
 
 import hypothesis
-import pooch
 import pytest
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.progress import reporting_to
 from spectralgp.cli import showcase
-from spectralgp.datasets import released
 from spectralgp.learning import draws
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 # beside the checkout: the released files are not part of the repository
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA_FILES = ("city45data.mat", "smhi_temp_17.mat", "traffic_delay_san_francisco.mat", "A_cerebellum.mat")
-VALUES_PER_PARAMETER = draws.VALUES_PER_PARAMETER
 
 os.environ["MPLBACKEND"] = "Agg"  # of the processes that tests start, too
 
@@ -48,9 +45,8 @@ def data_folder() -> Path:
 def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The paper's data are neither in the user's cache nor on the network, but where a test says."""
     with pytest.MonkeyPatch.context() as patch:
-        cache = tmp_path_factory.mktemp("cache")
-        patch.setattr(pooch, "os_cache", lambda name: cache / name)
-        patch.setattr(released, "BASE_URL", "http://127.0.0.1:9/")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("https_proxy", "http://127.0.0.1:9/")
         patch.setenv("no_proxy", "127.0.0.1")  # servers of tests are on this machine
         yield
 
@@ -61,12 +57,6 @@ def learnt_values() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draws, "VALUES_PER_PARAMETER", 0)
         yield
-
-
-@pytest.fixture
-def averages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Averages over hyperparameters, as users have them, in a file of tests that asks for `learnt_values`."""
-    monkeypatch.setattr(draws, "VALUES_PER_PARAMETER", VALUES_PER_PARAMETER)
 
 
 @pytest.fixture(scope="module")

@@ -183,11 +183,7 @@ def log_density_scipy(values: Array, matrix: Array) -> float:
 
 
 def log_likelihood(
-    signals: Array,
-    input_covariance: Array,
-    node_covariance: Array,
-    noise_variance: float,
-    order: str = "signals",
+    signals: Array, input_covariance: Array, node_covariance: Array, noise_variance: float, order: str = "signals"
 ) -> float:
     matrix = covariance(input_covariance, node_covariance, noise_variance, order)
     return log_density(stack(signals, order), 0.0, matrix)

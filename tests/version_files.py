@@ -6,16 +6,18 @@ never written again, and a new version has models of its own here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from safetensors.numpy import load, save
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Diffusion, Graph, GraphGPForecaster, GraphGPRegressor, Polynomial, Sqp, Stacking
-from spectralgp.files.container import FORMAT_VERSION
+from spectralgp.files.container import FORMAT_VERSION, digest
 
 DATA = Path(__file__).parent / "data"
 RING = Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
@@ -64,6 +66,19 @@ def stacked() -> tuple[Any, dict[str, Any]]:
 
 
 MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"stacked": stacked}
+
+
+def unpacked(content: bytes) -> tuple[dict[str, str], Any, dict[str, np.ndarray]]:
+    """Metadata, JSON and arrays of a file."""
+    metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    return metadata, json.loads(metadata["model"]), load(content)
+
+
+def packed(metadata: dict[str, str], state: Any, arrays: dict[str, np.ndarray]) -> bytes:
+    """A file with a checksum that is right, as whoever makes one up would write."""
+    metadata = metadata | {"model": state if isinstance(state, str) else json.dumps(state)}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return save(arrays, metadata | {"sha256": digest(metadata, arrays)})
 
 
 def predicted(model: Any, asked: Any) -> tuple[Any, Any]:

@@ -242,10 +242,8 @@ def test_every_answer_of_the_default_agrees_with_its_covariance(fitted):
     assert oracle.relative_error(std**2, np.array([np.diag(one) for one in covariance])) < FORMULA
     draws = model.sample_y(inputs[:3], 3000, 0, include_noise=True)
     assert np.max(np.abs(draws.mean(axis=2) - mean) / std) < 5 / np.sqrt(3000)
-    single = model.log_predictive_density(inputs[:1], signals[:1])
-    assert (
-        oracle.relative_error(single, model.log_predictive_density(inputs[:1], signals[:1], joint=False)[0]) < FORMULA
-    )
+    alone, (single,) = (model.log_predictive_density(inputs[:1], signals[:1], joint=joint) for joint in (True, False))
+    assert oracle.relative_error(alone, single) < FORMULA
 
 
 def test_a_band_is_known_without_draws_in_the_prediction(fitted):
@@ -301,11 +299,7 @@ def test_without_a_graph_the_default_needs_none():
     [
         ({"residual": "yes"}, ValueError, "residual must be a graph kernel, 'auto' or None; got 'yes'"),
         ({"residual": LocalAverage()}, TypeError, "residual must be a function on the spectrum"),
-        (
-            {"residual": "shrunk"},
-            ValueError,
-            "residual must be .*; got 'shrunk'. 'auto' shrinks where that can",
-        ),
+        ({"residual": "shrunk"}, ValueError, "residual must be .*; got 'shrunk'. 'auto' shrinks where that can"),
         ({"center": "mean"}, ValueError, "center must be one of 'auto', 'global', 'node'; got 'mean'"),
         ({"scale": "edge"}, ValueError, "scale must be one of 'auto', 'global', 'node'; got 'edge'"),
     ],

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 from unittest import SkipTest
 
 import numpy as np
@@ -15,13 +11,13 @@ from settings import PAPER
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import oracle
-import spectralgp.model.spectra
+from cases import run_python
 from spectralgp import GraphGPRegressor, Stacking
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial
@@ -35,7 +31,7 @@ Y = oracle.draw(
 
 # checks that scikit-learn itself skips here, with its reason
 SKIPPED_BY_SCIKIT_LEARN = {
-    "check_array_api_input": "SCIPY_ARRAY_API is not set: run with it in a process of its own below",
+    "check_array_api_input": "SCIPY_ARRAY_API is not set: run with it in a process of its own below"
 }
 CHECKS = [
     (estimator, check)
@@ -90,27 +86,7 @@ def test_the_array_api_check_passes_in_a_process_that_allows_it():
         "    if r['status'] != 'passed': print(r['check_name'], r['status'], repr(r['exception']))\n"
         "print('ran', *[r['check_name'] for r in results if 'array_api' in r['check_name']])\n"
     )
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": str(Path(spectralgp.__file__).parents[1])}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "ran check_array_api_input\n"
-
-
-# Decomposed once
-
-
-@pytest.fixture
-def decompositions(monkeypatch):
-    """Sizes of the Laplacians decomposed while a test runs."""
-    sizes = []
-    original = spectralgp.model.spectra.exact.eigh
-
-    def counted(laplacian, **options):
-        sizes.append(len(laplacian))
-        return original(laplacian, **options)
-
-    monkeypatch.setattr(spectralgp.model.spectra.exact, "eigh", counted)
-    return sizes
+    assert run_python(code, SCIPY_ARRAY_API="1") == "ran check_array_api_input\n"
 
 
 @both
@@ -122,20 +98,19 @@ def test_clone_keeps_the_graph_itself(make):
     assert model.graph_ is graph
 
 
-def test_the_graph_is_decomposed_once_however_many_folds_and_kernels(decompositions):
+def test_the_graph_is_decomposed_once_however_many_folds_and_kernels():
+    """Every fit has the same eigenvectors, which the graph remembers, for each of two Laplacians."""
     graph = Graph(WEIGHTS)
     stacked = Stacking([Polynomial(0), Polynomial(1)], n_draws=0)
     kernels = [Polynomial(1), Polynomial(2), Identity(), Polynomial(1, scaled=False), stacked]
-    search = GridSearchCV(paper(graph=graph), {"graph_kernel": kernels}, cv=3)
-    search.fit(X, Y)
-    clone(search.best_estimator_).fit(X, Y)
-    assert decompositions == [6]
-    both_laplacians = [Diffusion(), Polynomial(1, laplacian="normalized")]
-    paper(Stacking(both_laplacians, n_folds=2, n_draws=0), graph).fit(X, Y)
-    assert decompositions == [6, 6]  # the other Laplacian too
-
-
-# Parameters
+    search = GridSearchCV(paper(graph=graph), {"graph_kernel": kernels}, cv=3).fit(X, Y)
+    models = [search.best_estimator_, clone(search.best_estimator_).fit(X, Y)]
+    for kernel in kernels:
+        models += cross_validate(paper(kernel, graph), X, Y, cv=3, return_estimator=True)["estimator"]
+    both_laplacians = Stacking([Diffusion(), Polynomial(1, laplacian="normalized")], n_folds=2, n_draws=0)
+    others = cross_validate(paper(both_laplacians, graph), X, Y, cv=3, return_estimator=True)["estimator"]
+    for fitted in (models, others):
+        assert len({id(fit.model.spectrum.eigenvectors) for one in fitted for fit in one.fits_}) == 1
 
 
 def test_nested_parameters_are_seen_and_set():
@@ -193,16 +168,17 @@ def test_a_stacking_holds_graph_kernels():
             Stacking(wrong)
 
 
-def test_unknown_parameters_are_refused():
-    with pytest.raises(ValueError, match="Invalid parameter 'degree' for estimator GraphGPRegressor"):
-        GraphGPRegressor().set_params(degree=3)
-    with pytest.raises(ValueError, match="graph_kernel must be one kernel to set graph_kernel__degree; got None"):
-        GraphGPRegressor().set_params(graph_kernel__degree=3)
-
-
-def test_an_unknown_nested_parameter_is_refused_as_scikit_learn_does():
-    with pytest.raises(ValueError, match="Invalid parameter 'degrees'"):
-        GraphGPRegressor(Graph(WEIGHTS), Polynomial(2)).set_params(graph_kernel__degrees=3)
+@pytest.mark.parametrize(
+    ("kernel", "parameter", "message"),
+    [
+        (None, "degree", "Invalid parameter 'degree' for estimator GraphGPRegressor"),
+        (None, "graph_kernel__degree", "graph_kernel must be one kernel to set graph_kernel__degree; got None"),
+        (Polynomial(2), "graph_kernel__degrees", "Invalid parameter 'degrees'"),
+    ],
+)
+def test_unknown_parameters_are_refused(kernel, parameter, message):
+    with pytest.raises(ValueError, match=message):
+        GraphGPRegressor(graph_kernel=kernel).set_params(**{parameter: 3})
 
 
 def test_it_is_a_regressor_of_several_outputs():
@@ -211,9 +187,6 @@ def test_it_is_a_regressor_of_several_outputs():
     assert tags.target_tags.multi_output
     assert not tags.input_tags.pairwise
     assert GraphGPRegressor(input_kernel="precomputed").__sklearn_tags__().input_tags.pairwise
-
-
-# Composition
 
 
 @both

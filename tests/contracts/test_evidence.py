@@ -68,20 +68,22 @@ def test_log_likelihood_of_independent_signals():
     assert oracle.relative_error(log_marginal_likelihood(prior, INPUTS, signals), expected) < FORMULA
 
 
-def test_log_likelihood_of_a_precomputed_covariance():
-    dense, noise, signals = setting("Cosine", "star", 0.1, COVARIANCE)
-    prior = graph_gp(GRAPHS["star"], KERNELS["Cosine"].kernel, "precomputed", noise)
-    expected = oracle.log_likelihood(signals, COVARIANCE, dense, noise)
-    assert oracle.relative_error(log_marginal_likelihood(prior, COVARIANCE, signals), expected) < FORMULA
+REPEATED = np.repeat(INPUTS[:2], [3, 2], axis=0)
 
 
-def test_repeated_and_zero_eigenvalues_of_the_input_covariance():
+@pytest.mark.parametrize(
+    ("name", "graph", "kernel", "inputs", "covariance"),
+    [
+        ("Cosine", "star", "precomputed", COVARIANCE, COVARIANCE),
+        ("Polynomial(3)", "ring", RBF(), REPEATED, oracle.rbf(REPEATED, REPEATED)),
+    ],
+    ids=["precomputed", "repeated and zero eigenvalues"],
+)
+def test_log_likelihood_of_any_input_covariance(name, graph, kernel, inputs, covariance):
     """Duplicate inputs make K singular; the likelihood (5) and the gradient (7) do not mind."""
-    inputs = np.repeat(INPUTS[:2], [3, 2], axis=0)
-    input_covariance = oracle.rbf(inputs, inputs)
-    dense, noise, signals = setting("Polynomial(3)", "ring", 0.1, input_covariance)
-    prior = graph_gp(GRAPHS["ring"], KERNELS["Polynomial(3)"].kernel, RBF(), noise)
-    expected = oracle.log_likelihood(signals, input_covariance, dense, noise)
+    dense, noise, signals = setting(name, graph, 0.1, covariance)
+    prior = graph_gp(GRAPHS[graph], KERNELS[name].kernel, kernel, noise)
+    expected = oracle.log_likelihood(signals, covariance, dense, noise)
     assert oracle.relative_error(log_marginal_likelihood(prior, inputs, signals), expected) < FORMULA
 
 
@@ -212,42 +214,25 @@ def ring_prior(kernel="precomputed"):
     return graph_gp(GRAPHS["ring"], Polynomial(1), kernel, 0.1)
 
 
-def test_signals_must_have_the_nodes_in_columns():
-    with pytest.raises(ValueError, match=r"signals must have .* with n_signals = 5 and n_nodes = 6; got \(6, 5\)"):
-        log_marginal_likelihood(ring_prior(), COVARIANCE, np.ones((6, 5)))
+INDEFINITE = np.diag([1.0, 1.0, -1.0, 1.0, 1.0])
+ASYMMETRIC = COVARIANCE + 0.5 * np.eye(5, k=1)
 
 
-def test_signals_must_be_finite():
-    with pytest.raises(ValueError, match="signals must be finite or NaN; got inf"):
-        log_marginal_likelihood(ring_prior(), COVARIANCE, np.full((5, 6), np.inf))
-    with pytest.raises(ValueError, match="Y must hold at least one value; got nothing but NaN"):
-        log_marginal_likelihood(ring_prior(), COVARIANCE, np.full((5, 6), np.nan))
-
-
-def test_one_signal_is_not_taken_for_several():
-    """Six inputs, six nodes and a flat signal fit one another by accident."""
-    inputs = np.arange(6.0)[:, None]
-    with pytest.raises(ValueError, match="signals must have"):
-        log_marginal_likelihood(ring_prior(RBF()), inputs, np.ones(6))
-
-
-def test_signals_and_inputs_must_be_as_many():
-    with pytest.raises(ValueError, match=r"signals must have|inputs must have"):
-        log_marginal_likelihood(ring_prior(RBF()), np.zeros((4, 1)), np.ones((5, 6)))
-
-
-def test_an_indefinite_input_covariance_is_refused():
-    with pytest.raises(
-        ValueError, match=r"the input covariance must be positive semi-definite; got smallest eigenvalue -1"
-    ):
-        log_marginal_likelihood(ring_prior(), np.diag([1.0, 1.0, -1.0, 1.0, 1.0]), np.ones((5, 6)))
-
-
-def test_an_asymmetric_input_covariance_is_refused():
-    asymmetric = COVARIANCE.copy()
-    asymmetric[0, 1] += 0.5
-    with pytest.raises(ValueError, match="symmetric"):
-        log_marginal_likelihood(ring_prior(), asymmetric, np.ones((5, 6)))
+@pytest.mark.parametrize(
+    ("kernel", "inputs", "signals", "message"),
+    [
+        ("precomputed", COVARIANCE, np.ones((6, 5)), r"n_signals = 5 and n_nodes = 6; got \(6, 5\)"),
+        ("precomputed", COVARIANCE, np.full((5, 6), np.inf), "signals must be finite or NaN; got inf"),
+        ("precomputed", COVARIANCE, np.full((5, 6), np.nan), "Y must hold at least one value; got nothing but NaN"),
+        ("precomputed", INDEFINITE, np.ones((5, 6)), "be positive semi-definite; got smallest eigenvalue -1"),
+        ("precomputed", ASYMMETRIC, np.ones((5, 6)), "symmetric"),
+        (RBF(), np.zeros((4, 1)), np.ones((5, 6)), r"signals must have|inputs must have"),
+        (RBF(), np.arange(6.0)[:, None], np.ones(6), "signals must have"),  # which fit one another by accident
+    ],
+)
+def test_signals_and_inputs_that_do_not_go_together_are_refused(kernel, inputs, signals, message):
+    with pytest.raises(ValueError, match=message):
+        log_marginal_likelihood(ring_prior(kernel), inputs, signals)
 
 
 def test_node_covariance_of_the_prior_is_that_of_the_kernel():

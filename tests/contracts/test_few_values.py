@@ -17,8 +17,11 @@ import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Poisson, Polynomial, Task, decompose, graph_gp, load
 from spectralgp.learning.draws import HyperparameterPosterior, _Laplace
 from spectralgp.model.fields import ObservationModel
+from spectralgp.model.fields.field import SharedLevels
+from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.signals import read_signals
+from tolerances import FORMULA
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 RING = Graph.from_edges([(node, (node + 1) % 6) for node in range(6)])
@@ -88,7 +91,9 @@ def test_levels_are_those_of_generalised_least_squares(center, mask):
     columns = np.kron(np.ones((5, 1)), np.ones((6, 1)) if center == "global" else np.eye(6))[seen]
     matrix = covariance_of(PRIOR, X)[np.ix_(seen, seen)]
     wide = 1e6 * task.variance
-    given, levels = posterior._conditioned(posterior.mode)
+    base = np.ones((1, 6)) if center == "global" else np.eye(6)
+    given, shared = posterior_of(PRIOR, X, signals), np.repeat(base[:, None], 5, axis=1)
+    levels = SharedLevels(given.observations(), shared, np.full(len(base), wide))
     total = matrix + wide * columns @ columns.T
     assert abs(given.log_evidence() + levels.log_factor - oracle.log_density(values, 0.0, total)) < 1e-6
     precision = columns.T @ np.linalg.solve(matrix, columns) + np.eye(columns.shape[1]) / wide
@@ -97,7 +102,6 @@ def test_levels_are_those_of_generalised_least_squares(center, mask):
     moved = np.stack([levels.drawn(one) - mean for one in np.eye(len(mean))])
     np.testing.assert_allclose(moved.T @ moved, np.linalg.inv(precision), rtol=1e-7, atol=1e-10)
     drawn = posterior.levels([posterior.mode] * 16, np.random.default_rng(0))
-    base = np.ones((1, 6)) if center == "global" else np.eye(6)
     np.testing.assert_allclose(drawn.mean(axis=0), mean @ base, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(np.var(drawn, axis=0), np.diag(base.T @ np.linalg.inv(precision) @ base), rtol=0.6)
 
@@ -109,7 +113,7 @@ def test_the_posterior_of_hyperparameters_is_evidence_prior_and_measure():
     posterior = HyperparameterPosterior(task, PRIOR)
 
     def expected(x: np.ndarray) -> float:
-        matrix = covariance_of(posterior._prior(x), X)
+        matrix = covariance_of(posterior.objective.model(x), X)
         evidence = oracle.log_density(signals.values.ravel(), 0.0, matrix + 1e6 * task.variance)
         return evidence + posterior.objective.log_prior(x)[0] - 1.5 * np.log(np.mean(np.diag(matrix)))
 
@@ -120,7 +124,10 @@ def test_the_posterior_of_hyperparameters_is_evidence_prior_and_measure():
     counts = replace(task, signals=read_signals(np.ones((5, 6))), observed_by=observed_by)
     latent = HyperparameterPosterior(counts, replace(PRIOR, likelihood=Poisson()))
     deviation = np.sqrt(np.mean(np.diag(covariance_of(PRIOR, X))))
-    assert latent._log_measure(latent.mode) == pytest.approx(-2 * np.log(deviation) - 3 * deviation)
+    model = replace(latent.objective.model(latent.mode), likelihood=Poisson())
+    evidence = [latent.expectation.log_likelihood(model)[0] for _ in range(3)][-1]  # by sites that have settled
+    measure = latent.log_density(latent.mode) - evidence - latent.objective.log_prior(latent.mode)[0]
+    assert measure == pytest.approx(-2 * np.log(deviation) - 3 * deviation)
 
 
 def test_proposals_have_the_density_of_their_widths():
@@ -161,6 +168,30 @@ def test_predictions_are_a_mixture_over_drawn_models_and_levels(center, has_miss
     values = RNG.normal(mean, std)
     expected = logsumexp([part.at(NEW).log_density(values) for _, part in model.posterior_.parts]) - np.log(16)
     assert abs(model.log_predictive_density(NEW, values) - expected) < 1e-8
+
+
+def test_the_default_of_one_signal_is_one_kernel():
+    """Folds take two signals; what is known of some nodes tells of the others, averaged over hyperparameters."""
+    signal = np.where(np.arange(6) < 4, Y[:1], np.nan)
+    model = GraphGPRegressor(RING).fit(None, signal)
+    (kernel,) = model.graph_kernel_
+    assert isinstance(kernel, Diffusion)
+    completed, std = model.impute(None, signal)
+    laplacian = oracle.laplacian(RING.weights.toarray(), kernel.laplacian, kernel.scaled)
+    assert len(model.posterior_.parts) > 1
+    means, variances = [], []
+    for _, part in model.posterior_.parts:
+        prior, unit, center = part.prior, part.signals.units.spread**2, part.signals.units.offset
+        own = unit * oracle.matrix_function(laplacian, prior.graph_kernel.power)
+        noisy = own + unit * prior.noise_variance * np.eye(6)
+        mean, covariance = oracle.condition(noisy, np.arange(4), (signal - center)[0, :4], np.arange(4, 6))
+        means.append(mean + center[4:])
+        variances.append(np.diag(covariance))
+    weights = np.array([weight for weight, _ in model.posterior_.parts])
+    mean = weights @ np.array(means)
+    variance = weights @ (np.array(variances) + np.square(np.array(means) - mean))
+    assert oracle.relative_error(completed[0, 4:], mean) < FORMULA
+    assert oracle.relative_error(std[0, 4:], np.sqrt(variance)) < FORMULA
 
 
 @pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])

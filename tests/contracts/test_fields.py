@@ -11,24 +11,9 @@ from sklearn.gaussian_process.kernels import Matern
 import oracle
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, Polynomial, graph_gp
-from spectralgp.model.fields import (
-    Covariance,
-    ModalCovariance,
-    PartialObservations,
-    QuadratureCovariance,
-    Shrinkage,
-    TimeCovariance,
-)
+from spectralgp.model import fields
+from spectralgp.model.fields import covariances
 from spectralgp.model.fields import observations as seeing
-from spectralgp.model.fields.covariances import (
-    log_determinant,
-    marginal_lengths,
-    sequential_lengths,
-    signal_variances,
-    white_noise,
-    with_entries,
-    with_new_inputs,
-)
 from spectralgp.model.fields.factors import BlockCovariance
 from spectralgp.model.fields.markov import rows_in_time
 from spectralgp.model.kernels import LocalAverage, WithResidual, as_input_kernel, matern_terms
@@ -43,7 +28,7 @@ MOMENTS = RNG.permutation(0.7 * np.arange(N_SIGNALS + N_NEW) + 0.3 * RNG.random(
 INPUTS, NEW = MOMENTS[:N_SIGNALS], MOMENTS[N_SIGNALS:]
 SIGNALS, FURTHER = RNG.standard_normal((N_SIGNALS, N_NODES)), RNG.standard_normal((N_NEW, N_NODES))
 ROOT, PROFILE = RNG.standard_normal((9, N_NODES)), np.array([0.7, 0.9, 1.0, 1.2, 1.5])
-SHRINKAGE = Shrinkage(4.0, ROOT, PROFILE, n_signals=9, freedom=7.0)
+SHRINKAGE = fields.Shrinkage(4.0, ROOT, PROFILE, n_signals=9, freedom=7.0)
 WEIGHTS = oracle.random_weights(N_NODES, seed=2)
 KERNEL = WithResidual.of(Polynomial.from_coefficients([1.2, -1.5, 0.6]), Polynomial.from_coefficients([0.6, -0.4]))
 
@@ -51,11 +36,6 @@ KERNEL = WithResidual.of(Polynomial.from_coefficients([1.2, -1.5, 0.6]), Polynom
 def between(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """``K`` of the inputs, Matern of smoothness 1/2."""
     return np.exp(-np.abs(left - right.T) / LENGTH)
-
-
-def in_time() -> TimeCovariance:
-    """Rows of the inputs by filters in time."""
-    return rows_in_time(INPUTS[:, 0], matern_terms(as_input_kernel(Matern(LENGTH, nu=0.5)), INPUTS))
 
 
 def prior_of(graph=None, kernel=KERNEL, spectrum=Exact(), shrinkage=None):
@@ -87,7 +67,7 @@ def dense_of(prior, inputs: np.ndarray) -> np.ndarray:
 class Kind:
     """A covariance, and what it stands for."""
 
-    covariance: Covariance
+    covariance: fields.Covariance
     dense: np.ndarray
     together: np.ndarray | None = None  # with the new inputs, where they may be asked for
     limit: float = FORMULA
@@ -112,16 +92,15 @@ def kinds() -> dict[str, Kind]:
     edgeless = prior_of(Graph(np.zeros((N_NODES, N_NODES))), Polynomial.from_coefficients([1.2]))
     large = prior_of(spectrum=Chebyshev(n_probes="exact"))
     both = np.vstack([INPUTS, NEW])
-    filtered = in_time()
+    filtered = rows_in_time(INPUTS[:, 0], matern_terms(as_input_kernel(Matern(LENGTH, nu=0.5)), INPUTS))
     found = {}
     for name, prior in {"graph": graph, "shrunk": shrunk, "own vectors": own, "no edges": edgeless}.items():
         dense = dense_of(prior, INPUTS), dense_of(prior, both)
         found[f"inputs, {name}"] = Kind(prior.covariance(prior.rows(INPUTS)), *dense)
         if name in ("graph", "shrunk"):
             found[f"filtered, {name}"] = Kind(prior.covariance(filtered), *dense)
-    found["series"] = Kind(
-        large.covariance(large.rows(INPUTS)), dense_of(graph, INPUTS), dense_of(graph, both), QUADRATURE
-    )
+    dense = dense_of(graph, INPUTS), dense_of(graph, both)
+    found["series"] = Kind(large.covariance(large.rows(INPUTS)), *dense, QUADRATURE)
     for name in ("inputs, graph", "inputs, shrunk", "filtered, graph", "series"):
         kind = found[name]
         known, entries = np.arange(len(kind.dense)), np.arange(len(kind.dense), len(kind.together))
@@ -136,7 +115,7 @@ def new_of(prior):
 
 KINDS = kinds()
 IN_MEMORY = {name: kind for name, kind in KINDS.items() if kind.covariance.is_written_out}
-CLOSED = {name: kind for name, kind in KINDS.items() if isinstance(kind.covariance, Covariance)}
+CLOSED = {name: kind for name, kind in KINDS.items() if isinstance(kind.covariance, fields.Covariance)}
 KNOWN = {name: kind for name, kind in KINDS.items() if kind.together is not None}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 written_out = pytest.mark.parametrize("kind", IN_MEMORY.values(), ids=IN_MEMORY)
@@ -149,9 +128,9 @@ known = pytest.mark.parametrize("kind", KNOWN.values(), ids=KNOWN)
 
 def test_kinds_are_what_they_are_called():
     for name, kind in KINDS.items():
-        assert isinstance(kind.covariance, ModalCovariance) is ("series" not in name)
-    assert isinstance(KINDS["series"].covariance, QuadratureCovariance)
-    assert isinstance(KINDS["filtered, graph"].covariance.rows, TimeCovariance)
+        assert isinstance(kind.covariance, fields.ModalCovariance) is ("series" not in name)
+    assert isinstance(KINDS["series"].covariance, fields.QuadratureCovariance)
+    assert isinstance(KINDS["filtered, graph"].covariance.rows, fields.TimeCovariance)
     assert isinstance(KINDS["left by filtered, graph"].covariance.rows, BlockCovariance)
 
 
@@ -196,16 +175,16 @@ def test_a_step_of_conjugate_gradients(kind):
 
 @closed
 def test_the_log_determinant(kind):
-    assert relative_error(log_determinant(kind.covariance), np.linalg.slogdet(kind.dense)[1]) < kind.limit
+    assert relative_error(covariances.log_determinant(kind.covariance), np.linalg.slogdet(kind.dense)[1]) < kind.limit
 
 
 @every_kind
 def test_variances(kind):
     diagonal = np.diag(kind.dense).reshape(kind.shape)
-    found, error = signal_variances(kind.covariance)
+    found, error = covariances.signal_variances(kind.covariance)
     bound = kind.limit + STANDARD_ERRORS * np.max(error)
     assert np.sqrt(np.mean((np.asarray(found) - diagonal) ** 2)) < bound
-    found, error = signal_variances(kind.covariance, np.array([3, 1]))
+    found, error = covariances.signal_variances(kind.covariance, np.array([3, 1]))
     assert relative_error(found, diagonal[:, [3, 1]]) < kind.limit
     assert np.all(error == 0)
 
@@ -246,14 +225,9 @@ def test_entries(kind, inverse):
 
 
 def test_a_quadrature_writes_nothing_out():
-    series, left = KINDS["series"].covariance, KINDS["left by series"].covariance
-    asked = [
-        lambda: with_entries(series),
-        lambda: with_entries(left),
-    ]
-    for verb in asked:
+    for name in ("series", "left by series"):
         with pytest.raises(ValueError, match="Covariances between nodes are not available on a large graph"):
-            verb()
+            covariances.with_entries(KINDS[name].covariance)
 
 
 @written_out
@@ -271,9 +245,9 @@ def test_the_largest_eigenvalue_is_bounded(kind):
 def test_draws_have_the_covariance(kind):
     covariance, white = kind.covariance, kind.covariance.noise_variance * np.eye(len(kind.dense))
     for draw, expected in (
-        (lambda state: covariance.draw_signal(state) + white_noise(covariance, state), kind.dense),
+        (lambda state: covariance.draw_signal(state) + covariances.white_noise(covariance, state), kind.dense),
         (covariance.draw_signal, kind.dense - white),
-        (lambda state: white_noise(covariance, state), white),
+        (lambda state: covariances.white_noise(covariance, state), white),
     ):
         mean, found = oracle.law_of(draw)
         assert not mean.any()
@@ -285,7 +259,7 @@ def test_draws_have_the_covariance_on_a_quadrature(name):
     kind, n_draws, random_state = KINDS[name], 600, np.random.default_rng(3)  # a pass over the graph each
     covariance, white = kind.covariance, kind.covariance.noise_variance * np.eye(len(kind.dense))
     signals = np.stack([kind.at_nodes(covariance.draw_signal(random_state)) for _ in range(n_draws)])
-    noise = np.stack([kind.at_nodes(white_noise(covariance, random_state)) for _ in range(n_draws)])
+    noise = np.stack([kind.at_nodes(covariances.white_noise(covariance, random_state)) for _ in range(n_draws)])
     for draws, expected in ((signals + noise, kind.dense), (signals, kind.dense - white), (noise, white)):
         flat, variances = draws.reshape(n_draws, -1), np.diag(expected)
         spreads = np.sqrt((np.outer(variances, variances) + expected**2) / n_draws)
@@ -337,14 +311,14 @@ def test_means_at_new_inputs_and_what_is_left(kind):
     assert relative_error(kind.at_nodes(found).ravel(), mean) < kind.limit
     read = basis.filtered(covariance.read(read_signals(SIGNALS)), reach)
     assert relative_error(kind.at_nodes(read).ravel(), mean) < kind.limit
-    if isinstance(rest, Covariance):
-        assert relative_error(log_determinant(rest), np.linalg.slogdet(left)[1]) < kind.limit
+    if isinstance(rest, fields.Covariance):
+        assert relative_error(covariances.log_determinant(rest), np.linalg.slogdet(left)[1]) < kind.limit
     if covariance.is_written_out:
         eigenvalues, coordinates = basis.eigenvalues, kind.coordinates(SIGNALS)
         by_matrices = np.einsum("xnj,nj->xj", reach.matrices(eigenvalues), coordinates)
         assert relative_error(by_matrices, found) < kind.limit
     errors = rest.errors_of(read_signals(FURTHER), read_signals(SIGNALS), lambda: found)
-    lengths, _ = marginal_lengths(rest, errors)
+    lengths, _ = covariances.marginal_lengths(rest, errors)
     blocks = left.reshape(N_NEW, N_NODES, N_NEW, N_NODES)
     for row, missed in enumerate(FURTHER - mean.reshape(FURTHER.shape)):
         assert relative_error(lengths[row], missed @ np.linalg.solve(blocks[row, :, row], missed)) < kind.limit
@@ -352,11 +326,11 @@ def test_means_at_new_inputs_and_what_is_left(kind):
 
 @known
 def test_signals_join(kind):
-    joined = with_new_inputs(kind.covariance, new_of(prior_of()))
+    joined = covariances.with_new_inputs(kind.covariance, new_of(prior_of()))
     values = np.vstack([SIGNALS, FURTHER])
     found = joined.unload(joined.times(joined.load(values)))
     assert relative_error(found.ravel(), kind.together @ values.ravel()) < kind.limit
-    assert relative_error(log_determinant(joined), np.linalg.slogdet(kind.together)[1]) < kind.limit
+    assert relative_error(covariances.log_determinant(joined), np.linalg.slogdet(kind.together)[1]) < kind.limit
 
 
 @closed
@@ -383,15 +357,12 @@ def test_signals_are_left_out_one_by_one(kind, shares, has_energies):
             assert relative_error(variances[row], np.diag(covariance)) < kind.limit
 
 
-# As a distribution
-
-
 @every_kind
 def test_signals_alone_and_in_order(kind):
     values = kind.block(5)
     covariance, basis = kind.covariance, kind.covariance.nodes.basis
     data = basis.read_block(basis.load(values))
-    alone, chained = marginal_lengths(covariance, data), sequential_lengths(covariance, data)
+    alone, chained = covariances.marginal_lengths(covariance, data), covariances.sequential_lengths(covariance, data)
     flat, entries = values.ravel(), np.arange(values.size)
     for row in range(kind.shape[0]):
         own, before = entries[row * N_NODES : (row + 1) * N_NODES], entries[: row * N_NODES]
@@ -455,7 +426,7 @@ def dense_complete(kind: Kind, observed: np.ndarray) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
 def test_partial_observations(name, observed, exact):
     kind, limits = KINDS[name], {} if exact else {"most_dense": -1}
-    seen = PartialObservations(kind.covariance, np.where(observed, SIGNALS, 99.0), observed, **limits)
+    seen = fields.PartialObservations(kind.covariance, np.where(observed, SIGNALS, 99.0), observed, **limits)
     solution, mean, left, log_density = dense_seen(kind, observed)
     blocks, limit = left.reshape(*kind.shape, *kind.shape), MASKED if exact else ITERATIVE
     assert (seen.method == "iterative") is not exact
@@ -482,7 +453,7 @@ def test_partial_observations(name, observed, exact):
 @every_mask
 def test_partial_observations_on_a_quadrature(observed):
     kind = KINDS["series"]
-    seen = PartialObservations(kind.covariance, np.where(observed, SIGNALS, 99.0), observed)
+    seen = fields.PartialObservations(kind.covariance, np.where(observed, SIGNALS, 99.0), observed)
     solution, mean, _, log_density = dense_seen(kind, observed)
     assert relative_error(seen.solution.ravel(), solution) < ITERATIVE
     assert relative_error(seen.signal_mean.ravel(), mean) < ITERATIVE
@@ -496,7 +467,7 @@ def test_log_determinants_by_probes_of_missing_values_are_more_exact(share, gain
     prior = graph_gp(Graph(oracle.ring(60)), Polynomial.from_coefficients([1.0, -0.8]), Matern(LENGTH, nu=0.5), 0.05)
     observed = np.random.default_rng(6).random((50, 60)) > share
     covariance = prior.covariance(prior.rows(np.linspace(0, 20, 50)[:, None]))
-    seen = PartialObservations(covariance, np.zeros(observed.shape), observed)
+    seen = fields.PartialObservations(covariance, np.zeros(observed.shape), observed)
     found, error = replace(seen, most_dense=-1).log_density()
     monkeypatch.setattr(seeing, "MOST_MISSING_PROBED", -1.0)
     _, wider = replace(seen, most_dense=-1).log_density()
@@ -507,7 +478,7 @@ def test_log_determinants_by_probes_of_missing_values_are_more_exact(share, gain
 @every_mask
 def test_draws_given_partial_observations(observed):
     kind = KINDS["inputs, shrunk"]
-    seen = PartialObservations(kind.covariance, SIGNALS, observed)
+    seen = fields.PartialObservations(kind.covariance, SIGNALS, observed)
     mean, found = oracle.law_of(lambda state: seen.signal_draws(1, state))
     assert not mean.any()
     assert relative_error(found, dense_seen(kind, observed)[2]) < MASKED
@@ -517,7 +488,7 @@ def test_draws_given_partial_observations(observed):
 @pytest.mark.parametrize("name", ["inputs, shrunk", "inputs, graph"])
 def test_draws_of_complete_values_have_their_covariance(name, observed):
     kind = KINDS[name]
-    seen, spread = PartialObservations(kind.covariance, SIGNALS, observed), dense_complete(kind, observed)[1]
+    seen, spread = fields.PartialObservations(kind.covariance, SIGNALS, observed), dense_complete(kind, observed)[1]
     mean, found = oracle.law_of(lambda state: seen.draws(1, state)[0])
     assert not mean.any()
     assert relative_error(found, spread, scale=1.0) < MASKED
@@ -531,7 +502,7 @@ def test_few_draws_estimate_the_covariance_of_missing_values(observed, most_give
     monkeypatch.setattr(seeing, "DRAWS", n_draws)
     monkeypatch.setattr(seeing, "FIRST_DRAWS", n_draws)
     kind = KINDS["inputs, graph"]
-    seen = PartialObservations(kind.covariance, SIGNALS, observed, most_exact=-1, most_given=most_given)
+    seen = fields.PartialObservations(kind.covariance, SIGNALS, observed, most_exact=-1, most_given=most_given)
     left = dense_seen(kind, observed)[2]
     assert seen.n_draws == n_draws
     blocks, spread = left.reshape(*kind.shape, *kind.shape), dense_complete(kind, observed)[1]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -145,8 +146,6 @@ def test_samples_have_the_mean_and_the_covariance_of_forecasts(model):
 
 
 def test_densities_are_those_of_rows_one_after_the_other(model):
-    from scipy.stats import multivariate_normal
-
     later = TABLE[N_LEARNT : N_LEARNT + 3]
     expected, going = [], copy.copy(model)
     for place in range(3):

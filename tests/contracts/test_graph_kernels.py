@@ -222,9 +222,8 @@ def test_kernels_without_a_graph_of_their_own_go_together():
     assert (Identity() + RandomWalk()).laplacian == "normalized"
     assert (both + Identity()).kernels == (*both.kernels, Identity())
     assert both.search().parameter_names == ("kernels[0].amplitude", "kernels[1].amplitude")
-    with pytest.raises(
-        ValueError, match="kernels must be functions of one Laplacian to go together; got combinatorial"
-    ):
+    message = "kernels must be functions of one Laplacian to go together; got combinatorial"
+    with pytest.raises(ValueError, match=message):
         GlobalFilter() + Diffusion()
     with pytest.raises(TypeError, match="unsupported operand"):
         Identity() + 1.0
@@ -318,12 +317,7 @@ DEFAULTS = {
     Diffusion: {"laplacian": "normalized", **STRONG},
     RandomWalk: {"laplacian": "normalized", "steps": 3, "shift": 2.0, "shift_bounds": (2.0, 1e3)},
     Cosine: {"laplacian": "normalized"},
-    Matern: {
-        "laplacian": "combinatorial",
-        "nu": 1.5,
-        "length_scale": 1.0,
-        "length_scale_bounds": (1e-3, 1e3),
-    },
+    Matern: {"laplacian": "combinatorial", "nu": 1.5, "length_scale": 1.0, "length_scale_bounds": (1e-3, 1e3)},
 }
 
 

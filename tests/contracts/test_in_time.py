@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from oracle import relative_error as error
 from spectralgp import (
     Diffusion,
     Graph,
@@ -50,10 +51,6 @@ def signals(n_signals=230, seed=0, spacing="uneven"):
     times[3] = times[4]  # two signals at one time
     values = np.sin(times[:, None] / np.arange(2, 2 + N_NODES)) + 0.3 * random.standard_normal((n_signals, N_NODES))
     return times[:, None], values
-
-
-def error(found, expected):
-    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
 @pytest.mark.parametrize("spacing", ["even", "uneven"])

@@ -116,10 +116,8 @@ def test_moments_and_predictive_densities_are_those_of_the_mixture(case):
     without = likelihood.variance(MEAN, VARIANCE, beside, include_noise=False)
     assert np.allclose(without, own - mean**2, rtol=1e-5, atol=1e-9)
     densities = over_latent(lambda f, i: np.exp(log_of(law(f, beside[i]), values[i])))
-    assert (
-        relative_error(np.exp(predictive_log_density(likelihood, values, MEAN, VARIANCE, beside)), densities)
-        < QUADRATURE
-    )
+    logs = predictive_log_density(likelihood, values, MEAN, VARIANCE, beside)
+    assert relative_error(np.exp(logs), densities) < QUADRATURE
     below = over_latent(lambda f, i: law(f, beside[i]).cdf(values[i]))
     assert relative_error(predictive_distribution(likelihood, values, MEAN, VARIANCE, beside), below) < QUADRATURE
 

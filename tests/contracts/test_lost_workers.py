@@ -6,8 +6,10 @@ import os
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import dask
+import distributed
 import numpy as np
 import pytest
 from clusters import cluster, machines
@@ -15,11 +17,8 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
-from spectralgp.graphs.operators import (
-    MomentPass,
-    block_products,
-    random_normal,
-)
+from spectralgp.graphs.operators import MomentPass, block_products, random_normal
+from spectralgp.graphs.partitioned.operator import current_client
 from tolerances import ROUND_TRIP
 
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129
@@ -81,6 +80,20 @@ def moments_of(operator, signals):
     return found.moments
 
 
+def test_a_local_client_is_started_where_there_is_none(monkeypatch):
+    """With a message; here the client that would be started is not."""
+    started = []
+
+    def made(**options):
+        started.append(options)
+        return SimpleNamespace(dashboard_link="a link")
+
+    monkeypatch.setattr(distributed, "Client", made)
+    with pytest.warns(UserWarning, match="No Dask client was there, so a local one with .* was started"):
+        assert current_client().dashboard_link == "a link"
+    assert started[0]["threads_per_worker"] == 1
+
+
 def test_after_a_worker_is_killed_the_result_is_the_same_to_rounding(parted, signals):
     """Passes in each of which one of two workers is killed at a random moment; twenty with SPECTRALGP_KILLS=20.
 
@@ -134,9 +147,8 @@ def test_a_fit_survives_the_loss_of_a_worker(parted, signals):
         killer.join()
 
 
-def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
+def test_the_loss_of_all_workers_at_once_is_told(parted, signals):
     """Dask would wait for them for ever."""
-    monkeypatch.setattr("spectralgp.graphs.partitioned.operator.PATIENCE", 1.0)
     with machines(1) as (own, client):
         operator = parted.operator("normalized", signals)
         block = operator.load(signals)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp import Graph, GraphGPRegressor, PartitionedGraph, Polynomial
 
 NASTY = "<script>alert(1)</script>"
 PATH = Graph.from_edges([(NASTY, "b"), ("b", "c & d"), ("c & d", "e"), ("e", "f"), ("f", "g")])
@@ -49,6 +49,11 @@ def test_a_graph_shows_its_numbers_and_its_names_as_text():
     }
     assert "script" not in shown.tags
     assert shown_of(Graph.edgeless(2)).rows["names"] == "none"
+
+
+def test_a_partitioned_graph_shows_its_cut(tmp_path):
+    rows = shown_of(PartitionedGraph.from_graph(PATH, 2, tmp_path / "g", partitioner="contiguous", n_hops=1)).rows
+    assert (rows["edges cut"], rows["partitions"]) == ("1", "2, of 3 to 3 nodes (contiguous)")
 
 
 def test_a_fit_shows_how_it_ended():

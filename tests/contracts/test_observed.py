@@ -13,23 +13,8 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp, leave_one_out
 from spectralgp.estimators.observing import Coefficients
-from spectralgp.model.fields import (
-    ObservationModel,
-    condition_latent,
-    latent,
-    observed_with,
-    probability_transforms,
-    sites,
-)
-from spectralgp.model.likelihoods import (
-    Gaussian,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-    as_likelihood,
-    predictive_log_density,
-    with_first_values,
-)
+from spectralgp.model import likelihoods
+from spectralgp.model.fields import ObservationModel, condition_latent, observed_with, probability_transforms, sites
 from spectralgp.model.signals import read_signals
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -37,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense for
 N_SIGNALS, N_NODES = 12, 10
 EDGES = [(node, (node + 1) % N_NODES) for node in range(N_NODES)] + [(0, 5)]
 GRAPH = Graph.from_edges(EDGES)
+PAIR = np.array([[0.2], [1.7]])  # new inputs
 BY_QUADRATURE = 1e-4  # of forty points, where noise is smaller than what is not known of a signal
 KNOWN_NOISE = 1e-8  # the bar, against the dense oracle
 NATS = 0.05  # that a bound may be below the log density, for few values
@@ -68,7 +54,7 @@ def fitted():
 def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likelihood):
     inputs, latent, _, rng = data()
     beside = {"trials": 5} if likelihood == "binomial" else {}
-    draw = with_first_values(as_likelihood(likelihood), 1.0)
+    draw = likelihoods.with_first_values(likelihoods.as_likelihood(likelihood), 1.0)
     latent = 3 * latent if likelihood == "bernoulli" else latent  # else so few bits say nothing
     values = draw.draw(latent, np.full(latent.shape, float(beside.get("trials", 1))), rng)
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood).fit(inputs, values, **beside)
@@ -102,6 +88,14 @@ def test_learning_takes_few_steps_along_the_border_of_what_filters_may_be(likeli
     assert len(model.fits_[0].stages) <= 14
 
 
+def written_out(prior, inputs):
+    """Covariance of latent signals at inputs without their white part, by the kernels that were learnt."""
+    vectors, eigenvalues = prior.spectrum.eigenvectors, prior.spectrum.eigenvalues
+    power, own = prior.graph_kernel.power(eigenvalues), prior.graph_kernel.residual_power(eigenvalues)
+    dense = np.kron(prior.input_kernel.covariance(inputs), (vectors * power) @ vectors.T)
+    return dense + np.kron(np.eye(len(inputs)), (vectors * own) @ vectors.T)
+
+
 def conditioned(dense, noise, values, seen, effects, n_known):
     """Means and variances after the first entries, given the seen values of these, and their log density.
 
@@ -121,12 +115,7 @@ def test_predictions_are_those_of_the_dense_law(fitted):
     """Means and deviations at new inputs, from the sites by dense matrices: equations (35), (8)."""
     inputs, values, _ = counts()
     model, posterior = fitted.fits_[0].model, fitted.posterior_
-    new = np.array([[0.2], [1.7]])
-    both = np.vstack([inputs, new])
-    kernel = model.input_kernel.covariance(both)
-    eigenvalues, vectors = model.spectrum.eigenvalues, model.spectrum.eigenvectors
-    power, own = model.nodes.powers(eigenvalues)
-    dense = np.kron(kernel, (vectors * power) @ vectors.T) + np.kron(np.eye(len(both)), (vectors * own) @ vectors.T)
+    dense = written_out(model, np.vstack([inputs, PAIR])) + model.noise_variance * np.eye(values.size + 2 * N_NODES)
     sites, n_known = posterior.sites, values.size
     _, slopes, curvatures = (one.ravel() for one in sites.terms)
     seen = np.flatnonzero(curvatures > 0)
@@ -134,17 +123,16 @@ def test_predictions_are_those_of_the_dense_law(fitted):
     pseudo = sites.mean.ravel()[seen] + slopes[seen] / curvatures[seen]
     mean, variance, _ = conditioned(dense, np.diag(1 / curvatures[seen]), pseudo, seen, effects, n_known)
     rates = np.exp(mean + variance / 2).reshape(2, N_NODES)
-    found, std = fitted.predict(new, return_std=True)
+    found, std = fitted.predict(PAIR, return_std=True)
     assert relative_error(found, rates) < 1e-6
     assert relative_error(std, rates * np.sqrt(np.expm1(variance)).reshape(2, N_NODES)) < 1e-6
-    doubled = fitted.predict(new, exposure=2.0)
+    doubled = fitted.predict(PAIR, exposure=2.0)
     assert relative_error(doubled, 2 * rates) < 1e-6
 
 
 def test_densities_are_lower_bounds_that_are_near(fitted):
     """One entry of each signal against draws of the latent signals; together against the chain of two."""
-    new = np.array([[0.2], [1.7]])
-    values = np.full((2, N_NODES), np.nan)
+    new, values = PAIR, np.full((2, N_NODES), np.nan)
     values[0, :2], values[1, 3] = (2.0, 1.0), 4.0
     alone = fitted.log_predictive_density(new, values, joint=False, exposure=1.0)
     latent, seen = fitted.posterior_.at(new).latent, np.isfinite(values).ravel()
@@ -197,26 +185,25 @@ def test_leaving_out_is_deleting(fitted):
     without = spectralgp.model.fields.find_sites(posterior.sites.covariance, observations)
     law = without.mean[row], without.variance[row], exposure[row]
     # sites of the others stay as they are, and fixed effects too: near, not the same
-    assert np.max(np.abs(left.mean[row] / Poisson().mean(*law) - 1)) < 0.1
+    assert np.max(np.abs(left.mean[row] / likelihoods.Poisson().mean(*law) - 1)) < 0.1
     by_entry = fitted.leave_one_out("entry")
     assert np.array_equal(np.isnan(by_entry.log_density), np.isnan(values))
     assert fitted.leave_one_out("node").log_density.shape == (N_NODES,)
     # what is known of a value without itself is less than with it
     assert np.nanmean(by_entry.log_density) < np.nanmean(
-        predictive_log_density(
-            Poisson(), np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure
+        likelihoods.predictive_log_density(
+            likelihoods.Poisson(), np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure
         )
     )
 
 
 def test_draws_have_the_predicted_moments(fitted):
-    new = np.array([[0.2], [1.7]])
-    mean, std = fitted.predict(new, return_std=True, include_noise=True)
-    drawn = fitted.sample_y(new, 4_000, include_noise=True)
+    mean, std = fitted.predict(PAIR, return_std=True, include_noise=True)
+    drawn = fitted.sample_y(PAIR, 4_000, include_noise=True)
     assert np.all(drawn == np.floor(drawn))
     assert np.all(np.abs(drawn.mean(axis=-1) - mean) < 5 * std / np.sqrt(4_000))
-    rates = fitted.sample_y(new, 4_000)
-    own = fitted.predict(new, return_std=True)[1]
+    rates = fitted.sample_y(PAIR, 4_000)
+    own = fitted.predict(PAIR, return_std=True)[1]
     assert np.all(np.abs(rates.mean(axis=-1) - mean) < 5 * own / np.sqrt(4_000))
 
 
@@ -247,20 +234,14 @@ def test_known_noise_is_that_of_the_dense_oracle():
     values = latent + np.sqrt(noise) * rng.standard_normal(latent.shape)
     values[2, 3] = np.nan
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF()).fit(inputs, values, noise_variance=noise)
-    prior = model.fits_[0].model
-    new = np.array([[0.2], [1.7]])
-    both = np.vstack([inputs, new])
-    vectors, eigenvalues = prior.spectrum.eigenvectors, prior.spectrum.eigenvalues
-    power, own = prior.graph_kernel.power(eigenvalues), prior.graph_kernel.residual_power(eigenvalues)
-    dense = np.kron(prior.input_kernel.covariance(both), (vectors * power) @ vectors.T)
-    dense += np.kron(np.eye(len(both)), (vectors * own) @ vectors.T)
+    dense = written_out(model.fits_[0].model, np.vstack([inputs, PAIR]))
     seen = np.flatnonzero(np.isfinite(values.ravel()))
     effects, own = model.posterior_.observed_by.effects, np.diag(noise.ravel()[seen])
     mean, variance, expected = conditioned(dense, own, values.ravel()[seen], seen, effects, values.size)
-    found, std = model.predict(new, return_std=True)
+    found, std = model.predict(PAIR, return_std=True)
     assert relative_error(found.ravel(), mean) < KNOWN_NOISE
     assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE
-    total = model.predict(new, return_std=True, include_noise=True, noise_variance=0.3)[1]
+    total = model.predict(PAIR, return_std=True, include_noise=True, noise_variance=0.3)[1]
     assert relative_error(total.ravel(), np.sqrt(variance + 0.3)) < KNOWN_NOISE
     # the evidence too, with the level integrated out
     assert abs(model.log_marginal_likelihood_ - expected) < 1e-5
@@ -275,23 +256,19 @@ def test_weights_divide_a_noise_that_is_learnt(tmp_path):
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), residual=None).fit(inputs, values, weights=weights)
     assert model.fits_[0].converged
     assert abs(np.log(model.likelihood_.scale / 0.4)) < 0.2
-    prior, scale = model.fits_[0].model, model.likelihood_.scale
-    new = np.array([[0.2], [1.7]])
-    both = np.vstack([inputs, new])
-    vectors, power = prior.spectrum.eigenvectors, prior.graph_kernel.power(prior.spectrum.eigenvalues)
-    dense = np.kron(prior.input_kernel.covariance(both), (vectors * power) @ vectors.T)
+    dense, scale = written_out(model.fits_[0].model, np.vstack([inputs, PAIR])), model.likelihood_.scale
     seen = np.flatnonzero(np.isfinite(values.ravel()))
     effects, own = model.posterior_.observed_by.effects, model.noise_variance_ + scale**2 / weights.ravel()[seen]
     mean, variance, _ = conditioned(dense, np.diag(own), values.ravel()[seen], seen, effects, values.size)
-    found, std = model.predict(new, return_std=True)
+    found, std = model.predict(PAIR, return_std=True)
     assert relative_error(found.ravel(), mean) < KNOWN_NOISE
     assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE
-    total = model.predict(new, return_std=True, include_noise=True, weights=4.0)[1]
+    total = model.predict(PAIR, return_std=True, include_noise=True, weights=4.0)[1]
     expected = variance + model.noise_variance_ + scale**2 / 4
     assert relative_error(total.ravel(), np.sqrt(expected)) < KNOWN_NOISE
     model.save(tmp_path / "weights.sgp")
     again = spectralgp.load(tmp_path / "weights.sgp")
-    assert np.array_equal(again.predict(new, return_std=True, include_noise=True, weights=4.0)[1], total)
+    assert np.array_equal(again.predict(PAIR, return_std=True, include_noise=True, weights=4.0)[1], total)
     weights[0, 0] = 0.0
     with pytest.raises(ValueError, match=r"weights must be finite and above 0 .* row 0, column 0"):
         model.fit(inputs, values, weights=weights)
@@ -344,11 +321,11 @@ def test_covariates_in_a_gaussian_model_are_generalised_least_squares():
 # --------------------------------------------------------------------------------------------- files, and what is not
 
 
-@pytest.mark.parametrize("likelihood", ["poisson", NegativeBinomial(), StudentT(freedom=5.0)])
+@pytest.mark.parametrize("likelihood", ["poisson", likelihoods.NegativeBinomial(), likelihoods.StudentT(freedom=5.0)])
 def test_files_hold_all_of_it(likelihood, tmp_path):
     inputs, values, exposure = counts()
     covariates = {"own": exposure - 1.0}
-    seen = {} if isinstance(likelihood, StudentT) else {"exposure": exposure}
+    seen = {} if isinstance(likelihood, likelihoods.StudentT) else {"exposure": exposure}
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood)
     model.fit(inputs, values, covariates=covariates, **seen)
     model.save(tmp_path / "model.sgp")
@@ -404,10 +381,10 @@ def test_a_scale_of_the_noise_is_not_ignored():
     """It was: noise was learnt whatever scale a Gaussian likelihood had, unless values were weighed."""
     match = r"likelihood must be without a scale.*got Gaussian\(scale=3\.0\)\. Pass noise_variance=9"
     for given in ({}, {"noise_variance": 2.0}, {"covariates": {"own": np.arange(N_NODES)}}):
-        refused(match, Gaussian(3.0), given)
+        refused(match, likelihoods.Gaussian(3.0), given)
     inputs, values, exposure = counts()
-    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=Gaussian(3.0))
-    assert model.fit(inputs, values, weights=exposure).likelihood_ == Gaussian(3.0)
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihoods.Gaussian(3.0))
+    assert model.fit(inputs, values, weights=exposure).likelihood_ == likelihoods.Gaussian(3.0)
 
 
 def test_covariates_that_differ_between_signals_are_asked_for_again():
@@ -520,7 +497,7 @@ class Normal:
             self.values[3] = np.nan
             self.further[0, [0, 2]] = np.nan
         beside = np.full((4, 5), 1.7) if complete else self.BESIDE
-        likelihood, none = Gaussian(self.SCALE), np.empty((0, 4, 5))
+        likelihood, none = likelihoods.Gaussian(self.SCALE), np.empty((0, 4, 5))
         known = ObservationModel(likelihood, beside, none)
         signals, latent_covariance = read_signals(self.values), prior.latent_covariance(self.INPUTS)
         if effort is not None:
@@ -622,14 +599,19 @@ def test_densities_of_normal_values_are_dense_ones(normal):
     assert normal.new.given(nothing) is normal.new
 
 
-def test_densities_of_more_values_than_are_written_out_are_refused_together(normal, monkeypatch):
-    assert np.isfinite(normal.new.log_density(normal.further))  # of eight values
-    monkeypatch.setattr(latent, "MOST_WRITTEN_OUT", 7)
-    with pytest.raises(ValueError, match="joint must be False for 8 values with a likelihood"):
-        normal.new.log_density(normal.further)
-    assert np.all(np.isfinite(normal.new.log_density(normal.further, joint=False)))
-    one = np.where(np.arange(2)[:, None] == 1, normal.further, np.nan)
-    assert normal.new.log_density(one) == pytest.approx(normal.new.log_density(one, joint=False)[1])
+def test_densities_of_more_values_than_are_written_out_are_refused_together(normal):
+    values, none = np.zeros((201, 5)), np.empty((0, 201, 5))
+    field = observed_with(
+        normal.posterior.at(np.linspace(0, 2, 201)[:, None]),
+        ObservationModel(likelihoods.Gaussian(0.4), values + 1, none),
+    )
+    with pytest.raises(ValueError, match="joint must be False for 1005 values with a likelihood"):
+        field.log_density(values)
+    assert np.isfinite(field.log_density(np.where(np.arange(201)[:, None] > 0, values, np.nan)))
+    alone = field.log_density(values, joint=False)
+    assert np.all(np.isfinite(alone))
+    one = np.where(np.arange(201)[:, None] == 1, values, np.nan)
+    assert field.log_density(one) == pytest.approx(alone[1])
 
 
 def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):

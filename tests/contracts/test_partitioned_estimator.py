@@ -15,6 +15,7 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from cases import Columns
 from oracle import relative_error
 from spectralgp import (
     Chebyshev,
@@ -27,7 +28,6 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp.graphs.operators import MomentPass
-from spectralgp.graphs.partitioned.operator import current_client
 
 pytestmark = pytest.mark.slow  # on workers; what the estimator asks of partitions is in test_partitioned_operator.py
 
@@ -160,16 +160,6 @@ def test_models_on_partitions_are_cloned_and_pickled(parted):
     assert relative_error(again.predict(X[:2]).compute(), model.predict(X[:2]).compute()) < 1e-12
 
 
-class InAFile:
-    """Signals that are read a slice at a time."""
-
-    def __init__(self, values):
-        self._values, self.shape, self.dtype = values, values.shape, values.dtype
-
-    def __getitem__(self, key):
-        return self._values[key]
-
-
 HOLES = np.where(Y > 1, np.nan, Y)
 NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Impute the missing values, drop incomplete"
 
@@ -177,13 +167,9 @@ NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Impute the missin
 @pytest.mark.parametrize(
     ("parameters", "signals", "message"),
     [
-        (
-            {"spectrum": "exact"},
-            Y,
-            "spectrum must be .* on a partitioned graph, .*; got the exact one",
-        ),
+        ({"spectrum": "exact"}, Y, "spectrum must be .* on a partitioned graph, .*; got the exact one"),
         ({}, HOLES, NO_HOLES),
-        ({}, InAFile(HOLES), NO_HOLES),
+        ({}, Columns(HOLES), NO_HOLES),
         ({}, da.from_array(HOLES), NO_HOLES),
         ({}, da.from_array(np.where(Y > 1, np.inf, Y)), "Y must not hold infinite values"),
         ({"graph_kernel": LocalAverage()}, Y, "graph_kernel must be a function on the spectrum for a large graph"),
@@ -243,10 +229,7 @@ REFUSED = {
     "sample_y observed": (lambda model: model.sample_y(X[:2], observed=HOLES[:2]), OBSERVED),
     "density observed": (lambda model: model.log_predictive_density(X[:2], Y[:2], observed=HOLES[:2]), OBSERVED),
     "density holes": (lambda model: model.log_predictive_density(X[:2], HOLES[:2]), NO_HOLES),
-    "density holes in Dask": (
-        lambda model: model.log_predictive_density(X[:2], da.from_array(HOLES[:2])),
-        NO_HOLES,
-    ),
+    "density holes in Dask": (lambda model: model.log_predictive_density(X[:2], da.from_array(HOLES[:2])), NO_HOLES),
     "leave_one_out node": (lambda model: model.leave_one_out("node"), "by must be 'signal' on a large graph"),
     "leave_one_out entry": (lambda model: model.leave_one_out("entry"), "by must be 'signal' on a large graph"),
     "impute": (lambda model: model.impute(X[:2], HOLES[:2]), IN_MEMORY.format("to impute missing values")),
@@ -267,9 +250,8 @@ def test_what_a_fitted_model_cannot_do_says_so(known, tmp_path, monkeypatch, ver
 
 def test_a_decomposed_model_does_not_move_to_partitions(parted):
     model = GraphGPRegressor(Graph.from_points(POINTS[:40], n_neighbors=4), Polynomial(0), residual=None)
-    with pytest.raises(
-        TypeError, match=r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum="
-    ):
+    message = r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum="
+    with pytest.raises(TypeError, match=message):
         model.fit(X, Y[:, :40]).transfer(parted)
 
 
@@ -305,25 +287,3 @@ def test_workers_in_processes_of_their_own_give_the_same(tmp_path, kind):
         own, other = (fitted(graph, noisy, graph_kernel=kernel, **few) for graph in (parted, GRAPH))
         assert relative_error(own.log_marginal_likelihood_, other.log_marginal_likelihood_) < CLOSE
         assert relative_error(own.predict(X[:3]).compute(), other.predict(X[:3])) < CLOSE
-
-
-def test_a_local_client_is_started_where_there_is_none(monkeypatch):
-    """With a message; here the client that would be started is not."""
-    import distributed
-
-    started = []
-
-    class Made:
-        dashboard_link = "a link"
-
-        def __init__(self, **options):
-            started.append(options)
-
-    def none():
-        raise ValueError("no client")
-
-    monkeypatch.setattr(distributed, "get_client", none)
-    monkeypatch.setattr(distributed, "Client", Made)
-    with pytest.warns(UserWarning, match="No Dask client was there, so a local one with .* was started"):
-        assert isinstance(current_client(), Made)
-    assert started[0]["threads_per_worker"] == 1

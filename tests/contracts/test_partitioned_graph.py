@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
+from cases import run_python
 from spectralgp import Graph, decompose
 from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import GraphBase
@@ -137,13 +138,8 @@ def test_a_partition_of_few_nodes_and_a_graph_without_edges(tmp_path, n_partitio
 
 def halo_share(graph: Graph, own: np.ndarray, n_hops: int) -> float:
     hops = shortest_path(graph.weights, unweighted=True)
-    return (
-        sum(
-            np.count_nonzero((d := hops[own == k].min(axis=0)) <= n_hops) - np.count_nonzero(d == 0)
-            for k in np.unique(own)
-        )
-        / graph.n_nodes
-    )
+    nearest = np.array([hops[own == number].min(axis=0) for number in np.unique(own)])
+    return np.count_nonzero((nearest > 0) & (nearest <= n_hops)) / graph.n_nodes
 
 
 def test_the_number_of_hops_is_the_largest_whose_halos_are_small(tmp_path):
@@ -570,9 +566,7 @@ def test_files_are_known_again_in_another_process(tmp_path):
     """So that it goes on with what was built of them."""
     folder = as_parquet({"x": UNIFORM[:, 0], "y": UNIFORM[:, 1]}, tmp_path / "points")
     code = "import sys; from spectralgp.graphs.partitioned.rows import point_blocks; "
-    command = [sys.executable, "-c", code + "print(repr(point_blocks(sys.argv[1]).fingerprint))", str(folder)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    found = run_python(code + "print(repr(point_blocks(sys.argv[1]).fingerprint))", str(folder))
     assert found == f"{point_blocks(folder).fingerprint!r}\n"
 
 
@@ -633,9 +627,8 @@ def test_a_graph_is_opened_copied_and_pickled_by_its_folder(folder, monkeypatch)
 
 def test_what_needs_the_graph_in_memory_says_so(folder):
     graph = PartitionedGraph.open(folder)
-    with pytest.raises(
-        TypeError, match=r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum"
-    ):
+    message = r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum"
+    with pytest.raises(TypeError, match=message):
         decompose(graph)
     with pytest.raises(TypeError, match="graph must be in memory for LocalAverage; got PartitionedGraph"):
         graph.require_whole("for LocalAverage")
@@ -647,9 +640,6 @@ def test_what_is_shown_has_the_cut_and_the_halo(folder, tmp_path):
         f"PartitionedGraph(120 nodes, {graph.n_edges} edges, 3 partitions: {graph.cut} edges cut, "
         f"halos of 2 hops with {100 * graph.halo:.3g} % of the nodes)"
     )
-    html = graph._repr_html_()
-    assert f">{graph.cut}<" in html
-    assert ">3, of 40 to 40 nodes (hilbert)<" in html
     pair = PartitionedGraph.from_graph(Graph.from_edges([(0, 1)]), 2, tmp_path / "p", partitioner="rcm", n_hops=1)
     assert pair.coordinates is pair.names is None
     assert repr(pair) == (
@@ -816,9 +806,8 @@ def test_arrays_out_of_range_are_refused_whatever_the_checksums_say(folder, name
 def test_a_folder_that_was_built_anew_is_not_taken_for_the_old_one(folder):
     graph = PartitionedGraph.open(folder)
     PartitionedGraph.from_graph(random_graph(3), 3, folder, overwrite=True)
-    with pytest.raises(
-        ValueError, match=r"folder must hold the graph that was opened; got .* built anew since\. Open it"
-    ):
+    message = r"folder must hold the graph that was opened; got .* built anew since\. Open it"
+    with pytest.raises(ValueError, match=message):
         read_verified(str(folder), graph.content_hash, 1)
 
 

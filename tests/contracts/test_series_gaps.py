@@ -202,9 +202,6 @@ def test_values_absurdly_far_from_their_forecast_are_warned_of(fitted):
     assert copy.deepcopy(fitted).update(row).n_steps_ == N_LEARNT + 1  # as the warning says
 
 
-# --------------------------------------------------------------------------------------------------------- properties
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0, 0.4), st.floats(0, 0.4), st.lists(st.integers(0, 4), max_size=2))
 def test_any_pattern_of_missing_values_is_learnt_from(seed, share, empty, dead):

@@ -32,8 +32,8 @@ Y = np.sin(X[:, :1] / 3 + np.arange(5)) + 0.1 * RNG.standard_normal((14, 5))
 Y[3, 2] = Y[5, 0] = np.nan
 
 
-def pandas_table(values, names, index=None):
-    return pd.DataFrame(values, columns=names, index=DAYS[: len(values)] if index is None else index)
+def pandas_table(values, names):
+    return pd.DataFrame(values, columns=names, index=DAYS[: len(values)])
 
 
 def nullable_table(values, names):
@@ -56,22 +56,15 @@ def turned_table(values, names):
     return xarray_table(values, names, ("time", "station")).T
 
 
-MAKERS = {
-    "pandas": pandas_table,
-    "nullable": nullable_table,
-    "polars": polars_table,
-    "pyarrow": pyarrow_table,
-    "xarray": xarray_table,
-    "turned": turned_table,
+TABLES = {
+    "pandas": (pandas_table, pd.DataFrame),
+    "nullable": (nullable_table, pd.DataFrame),
+    "polars": (polars_table, pl.DataFrame),
+    "pyarrow": (pyarrow_table, pa.Table),
+    "xarray": (xarray_table, xr.DataArray),
+    "turned": (turned_table, xr.DataArray),
 }
-KINDS = {
-    "pandas": pd.DataFrame,
-    "nullable": pd.DataFrame,
-    "polars": pl.DataFrame,
-    "pyarrow": pa.Table,
-    "xarray": xr.DataArray,
-    "turned": xr.DataArray,
-}
+MAKERS, KINDS = ({kind: pair[place] for kind, pair in TABLES.items()} for place in (0, 1))
 every = pytest.mark.parametrize("kind", MAKERS)
 
 
@@ -95,11 +88,8 @@ def rows_first(table):
 
 
 def inputs(kind, values=X, names=("u", "v")):
-    return (
-        xarray_table(values, list(names), ("time", "feature"))
-        if kind == "turned"
-        else MAKERS[kind](values, list(names))
-    )
+    beside = {"dims": ("time", "feature")} if kind == "turned" else {}
+    return (xarray_table if kind == "turned" else MAKERS[kind])(values, list(names), **beside)
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,8 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from spectralgp.graphs import Graph
 from spectralgp.learning.objective import Objective, Task
+from spectralgp.model import kernels
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, node_covariances
-from spectralgp.model.kernels import (
-    Diffusion,
-    Identity,
-    Polynomial,
-    StandardisedKernel,
-    WithResidual,
-    as_input_kernel,
-    signal_of,
-)
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Units, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectralSignals
@@ -38,11 +30,11 @@ SIGNALS = 3 + SCALES * (RNG.standard_normal((N_SIGNALS, N_NODES)).cumsum(axis=1)
 NEW = np.column_stack([RNG.uniform(-2, 2, (3, 2)) * [1.0, 1e4], RNG.standard_normal((3, N_NODES))])
 COLUMNS = np.arange(2, 2 + N_NODES)
 PAIRS = {
-    "polynomials": WithResidual.of(
-        Polynomial.from_coefficients([0.7, 0.4, -0.6]), Polynomial.from_coefficients([0.2, 0.9])
+    "polynomials": kernels.WithResidual.of(
+        kernels.Polynomial.from_coefficients([0.7, 0.4, -0.6]), kernels.Polynomial.from_coefficients([0.2, 0.9])
     ),
-    "named": WithResidual.of(Diffusion(strength=1.3), Diffusion(strength=0.4)),
-    "flat": WithResidual.of(Identity(amplitude=0.8), Polynomial.from_coefficients([0.3, 0.5])),
+    "named": kernels.WithResidual.of(kernels.Diffusion(strength=1.3), kernels.Diffusion(strength=0.4)),
+    "flat": kernels.WithResidual.of(kernels.Identity(amplitude=0.8), kernels.Polynomial.from_coefficients([0.3, 0.5])),
 }
 SPECTRA = {"exact": Exact(), "quadrature": Chebyshev(n_moments=129, n_probes="exact")}
 CLOSE = {"exact": FORMULA, "quadrature": QUADRATURE}
@@ -57,7 +49,7 @@ def dense_filter(kernel):
 
 def task_of(spectrum, scale="node", carried=True, kernel="default"):
     signals = read_signals(SIGNALS, "global", scale, keep_source=SPECTRA[spectrum] is not None)
-    chosen = StandardisedKernel.of(INPUTS) if kernel == "default" else as_input_kernel(kernel)
+    chosen = kernels.StandardisedKernel.of(INPUTS) if kernel == "default" else kernels.as_input_kernel(kernel)
     return Task(
         GRAPH,
         chosen,
@@ -73,7 +65,7 @@ def dense_model(task, model, inputs):
     """Mean and covariance of all signals at some inputs, in the units that they came in, from equation (11)."""
     units, kernel = task.signals.units, model.graph_kernel
     covariance = model.input_kernel.covariance(inputs)
-    inner = np.kron(covariance, dense_filter(signal_of(kernel)))
+    inner = np.kron(covariance, dense_filter(kernels.signal_of(kernel)))
     inner += np.kron(np.eye(len(inputs)), dense_filter(kernel.residual) + model.noise_variance * np.eye(N_NODES))
     scales = np.tile(np.broadcast_to(units.divisor, N_NODES), len(inputs))
     mean = np.zeros((len(inputs), N_NODES))
@@ -201,13 +193,10 @@ def test_samples_have_the_moments_of_the_prediction():
 def test_a_prior_with_a_residual_is_sampled_with_it():
     kernel = PAIRS["polynomials"]
     prior = graph_gp(GRAPH, kernel, RBF(1.0), 0.1)
-    expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(signal_of(kernel)))
+    expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(kernels.signal_of(kernel)))
     expected = expected + np.kron(np.eye(2), dense_filter(kernel.residual))
     _, found = oracle.law_of(lambda state: prior.sample(INPUTS[:2, :1], 1, state))
     assert oracle.relative_error(found, expected) < FORMULA
-
-
-# The filter that inputs carry over by, alone
 
 
 def test_what_carries_over_is_found_by_weighted_least_squares():

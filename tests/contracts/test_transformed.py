@@ -14,14 +14,7 @@ from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
 from spectralgp.learning import Candidate, Stacking, Task, learn_all
 from spectralgp.learning.folds import Folds
 from spectralgp.learning.sqp import Sqp
-from spectralgp.model.fields import (
-    Changes,
-    Mixture,
-    Transformation,
-    leave_one_out,
-    node_covariances,
-    standard_deviation,
-)
+from spectralgp.model import fields
 from spectralgp.model.kernels import WithResidual
 from spectralgp.model.signals import read_signals
 from tolerances import EXACT, FORMULA
@@ -40,7 +33,7 @@ SLOPE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Transformation):
+class Scaled(fields.Transformation):
     """``a y``: the plain model with a prior of another scale, with slopes that are not one."""
 
     is_of_nodes, has_slopes = False, True
@@ -87,7 +80,7 @@ def changes(case):
     """A model of changes, the plain model of the differences, and what is added to what it says at new inputs."""
     is_shrunk, signals = case
     plain = conditioned(PRIOR, INPUTS, signals - FACTOR * INPUTS[:, COLUMNS], is_shrunk)
-    return replace(plain, transformation=Changes(COLUMNS, FACTOR)), plain, FACTOR * NEW[:, COLUMNS]
+    return replace(plain, transformation=fields.Changes(COLUMNS, FACTOR)), plain, FACTOR * NEW[:, COLUMNS]
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +99,9 @@ def same_answers(field, plain, shift, limit):
     assert relative_error(field.values_variance(), plain.values_variance()) < limit
     for noise in (False, True):
         assert relative_error(field.variance(noise), plain.variance(noise)) < limit
-        assert (
-            relative_error(
-                standard_deviation(field, noise, np.array([2, 0])), standard_deviation(plain, noise, np.array([2, 0]))
-            )
-            < limit
-        )
-        assert relative_error(node_covariances(field, noise), node_covariances(plain, noise)) < limit
+        deviations = (fields.standard_deviation(one, noise, np.array([2, 0])) for one in (field, plain))
+        assert relative_error(*deviations) < limit
+        assert relative_error(fields.node_covariances(field, noise), fields.node_covariances(plain, noise)) < limit
         assert relative_error(field.joint_covariance(noise), plain.joint_covariance(noise)) < limit
     drawn, expected = (one.sample(2, np.random.default_rng(0), True) for one in (field, plain))
     assert relative_error(drawn, expected + shift) < limit
@@ -147,7 +136,7 @@ def test_changes_of_training_signals_are_filled_in_and_left_out(changes):
     shift, rows = FACTOR * INPUTS[:, COLUMNS], np.array([4, 1, 7])
     same_answers(model.imputed(rows), plain.imputed(rows), shift[rows], FORMULA)
     for by in ("signal", "entry"):
-        left, expected = leave_one_out(model, by), leave_one_out(plain, by)
+        left, expected = fields.leave_one_out(model, by), fields.leave_one_out(plain, by)
         assert relative_error(left.mean, expected.mean + shift) < EXACT
         assert np.array_equal(left.std, expected.std)
         assert np.array_equal(left.log_density, expected.log_density, equal_nan=True)
@@ -174,7 +163,7 @@ def test_slopes_are_in_densities_of_what_was_not_known(scaled):
         same_densities(field, inner, signals, 0.0, FORMULA)
     same_densities(field.given(OBSERVED), inner.given(OBSERVED), FURTHER, 0.0, FORMULA)
     for by in ("signal", "entry"):
-        left, expected = leave_one_out(model, by), leave_one_out(plain, by)
+        left, expected = fields.leave_one_out(model, by), fields.leave_one_out(plain, by)
         assert relative_error(left.mean, expected.mean) < FORMULA
         assert relative_error(left.std, expected.std) < FORMULA
         observed = np.isfinite(expected.log_density)
@@ -184,7 +173,7 @@ def test_slopes_are_in_densities_of_what_was_not_known(scaled):
 
 def test_mixtures_are_of_transformed_and_plain_models(changes):
     model, plain, shift = changes
-    mixture = Mixture(np.array([0.25, 0.75]), (plain, model)).at(NEW)
+    mixture = fields.Mixture(np.array([0.25, 0.75]), (plain, model)).at(NEW)
     first, second = plain.at(NEW), model.at(NEW)
     assert relative_error(mixture.mean, first.mean + 0.75 * shift) < EXACT
     spread = 0.25 * first.variance() + 0.75 * second.variance() + 0.25 * 0.75 * shift**2

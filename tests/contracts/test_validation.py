@@ -70,9 +70,6 @@ def test_signals_with_and_without_missing_values_have_one_scale(center, scale):
         assert relative_error(np.asarray(some), np.nanstd(holed)) < EXACT
 
 
-# ------------------------------------------------------------------------------------------- classes of one's own
-
-
 X, Y = np.arange(10.0)[:, None], np.random.default_rng(0).exponential(size=(10, 8))
 
 
@@ -115,9 +112,6 @@ def test_a_likelihood_of_ones_own_has_the_derivatives_of_its_density():
         GraphGPRegressor(RING, Polynomial(1), likelihood=Waiting(curvature_sign=-1.0)).fit(X, Y)
 
 
-# ------------------------------------------------------------------------------------------------------- scorers
-
-
 @pytest.mark.parametrize("scorer", [log_density_scorer, crps_scorer, coverage_scorer])
 def test_scorers_score_with_what_stands_beside_the_signals(scorer):
     """By metadata routing, or in a call; where nothing passes it on, the score is not a number, with the reason."""
@@ -140,9 +134,8 @@ def test_scorers_score_with_what_stands_beside_the_signals(scorer):
     def by_rows(estimator, rows, values):
         return scorer(estimator, rows, values, exposure=exposure[rows[:, 0].astype(int)])
 
-    assert (
-        relative_error(cross_val_score(model, inputs, counts, scoring=by_rows, **settings), np.array(expected)) < EXACT
-    )
+    found = cross_val_score(model, inputs, counts, scoring=by_rows, **settings)
+    assert relative_error(found, np.array(expected)) < EXACT
     with pytest.raises(ValueError, match="exposure must be given to score where it was given to fit"):
         scorer(fitted, inputs[test], counts[test])
     with pytest.warns(UserWarning, match="exposure must be given to score"):

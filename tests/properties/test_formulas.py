@@ -73,10 +73,7 @@ def test_scaling_signals_filter_and_noise_shifts_the_likelihood(weights, kernel,
     assert_likelihoods_agree(log_marginal_likelihood(other, inputs, factor * signals), expected, signals.size)
 
     new = np.array([[0.3], [1.9]])
-    plain, scaled = (
-        condition(prior, inputs, signals).at(new),
-        condition(other, inputs, factor * signals).at(new),
-    )
+    plain, scaled = (condition(prior, inputs, signals).at(new), condition(other, inputs, factor * signals).at(new))
     scale = factor * float(np.max(np.abs(signals)))
     assert oracle.relative_error(scaled.mean, factor * plain.mean, scale) < FORMULA
     scale = factor**2 * (float(np.max(np.diag(prior.node_covariance()))) or 1.0)

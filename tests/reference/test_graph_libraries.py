@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import libpysal.graph
 import libpysal.weights
@@ -17,7 +13,7 @@ import pandas as pd
 import pygsp
 import pytest
 
-import spectralgp
+from cases import run_python
 from spectralgp.graphs import Graph, as_graph
 
 ROUNDING = 1e-13  # relative
@@ -80,9 +76,8 @@ def test_subclasses_and_simple_multigraphs_are_networkx_graphs():
 
 
 def test_unfit_networkx_graphs_are_refused():
-    with pytest.raises(
-        ValueError, match=r"graph must be undirected; got a networkx DiGraph\. Pass graph.to_undirected"
-    ):
+    message = r"graph must be undirected; got a networkx DiGraph\. Pass graph.to_undirected"
+    with pytest.raises(ValueError, match=message):
         as_graph(nx.DiGraph([(0, 1)]))
     with pytest.raises(ValueError, match="graph must have one edge between two nodes; got a networkx MultiGraph"):
         as_graph(nx.MultiGraph([(0, 1), (0, 1)]))
@@ -148,9 +143,8 @@ def test_libpysal_weights_keep_ids():
     assert named_edges(ours) == PATH
     assert as_graph(libpysal.weights.lat2W(3, 3)).names == tuple(range(9))
     assert as_graph(libpysal.weights.lat2W(3, 3)).n_edges == 12
-    assert (
-        named_edges(as_graph(libpysal.weights.W(NEIGHBOURS, silence_warnings=True, id_order=[*"zbc", "alone"]))) == PATH
-    )
+    ordered = libpysal.weights.W(NEIGHBOURS, silence_warnings=True, id_order=[*"zbc", "alone"])
+    assert named_edges(as_graph(ordered)) == PATH
     sparse = libpysal.weights.WSP(theirs.sparse, id_order=theirs.id_order)
     assert named_edges(as_graph(sparse)) == PATH
 
@@ -246,12 +240,4 @@ Graph.from_edges({"source": ["a"], "target": ["b"]})
 Graph.from_points(np.eye(3), 1)
 print([name for name in libraries if sys.modules[name] is not None])
 """
-    source = str(Path(spectralgp.__file__).parents[1])
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.stdout.strip() == "[]", result.stderr
+    assert run_python(program).strip() == "[]"

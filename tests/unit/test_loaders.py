@@ -203,7 +203,7 @@ def test_signals_that_cannot_be_had_are_an_error(data_folder, tmp_path, cache):
     copy(data_folder, tmp_path, "A_cerebellum.mat")
     with pytest.raises(FileNotFoundError, match=r"signal_set_cerebellum\.mat must be on this machine") as raised:
         load_cerebellum(tmp_path)
-    assert "http://127.0.0.1:9/signal_set_cerebellum.mat" in str(raised.value)
+    assert f"{released.BASE_URL}signal_set_cerebellum.mat" in str(raised.value)
     assert str(cache) in str(raised.value)
 
 

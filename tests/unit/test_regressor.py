@@ -623,30 +623,6 @@ def test_bad_precomputed_covariances(before):
     assert_unchanged(model, attributes, predicted)
 
 
-def test_the_default_of_one_signal_is_one_kernel(averages):
-    """Folds take two signals; what is known of some nodes tells of the others, averaged over hyperparameters."""
-    signal = np.where(np.arange(N_NODES) < 4, Y[:1], np.nan)
-    model = GraphGPRegressor(GRAPH).fit(None, signal)
-    (kernel,) = model.graph_kernel_
-    assert isinstance(kernel, Diffusion)
-    completed, std = model.impute(None, signal)
-    laplacian = oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled)
-    assert len(model.posterior_.parts) > 1
-    means, variances = [], []
-    for _, part in model.posterior_.parts:
-        prior, unit, center = part.prior, part.signals.units.spread**2, part.signals.units.offset
-        own = unit * oracle.matrix_function(laplacian, prior.graph_kernel.power)
-        noisy = own + unit * prior.noise_variance * np.eye(N_NODES)
-        mean, covariance = oracle.condition(noisy, np.arange(4), (signal - center)[0, :4], np.arange(4, N_NODES))
-        means.append(mean + center[4:])
-        variances.append(np.diag(covariance))
-    weights = np.array([weight for weight, _ in model.posterior_.parts])
-    mean = weights @ np.array(means)
-    variance = weights @ (np.array(variances) + np.square(np.array(means) - mean))
-    assert oracle.relative_error(completed[0, 4:], mean) < FORMULA
-    assert oracle.relative_error(std[0, 4:], np.sqrt(variance)) < FORMULA
-
-
 @pytest.mark.filterwarnings("ignore:the noise is at")
 def test_signals_that_do_not_vary_leave_nothing_to_choose():
     """All candidates would be learnt and weighed for nothing, and slowly: at a bound there is no curvature."""
