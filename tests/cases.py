@@ -1,7 +1,5 @@
 """What the contracts run over: one list of graphs, one list of every graph kernel with its dense truth."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Dask clusters of tests: small, quiet, and on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

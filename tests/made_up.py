@@ -1,7 +1,5 @@
 """Results of every experiment that nobody computed, so that what pages say of them is known."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

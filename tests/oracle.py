@@ -4,8 +4,6 @@ Graphs are dense weight matrices here, covariances are full matrices of n_signal
 is deleting, and derivatives are finite differences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

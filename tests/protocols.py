@@ -1,7 +1,5 @@
 """Splits of the paper's real data, as DESIGN.md section 10 states them; inputs and signals are standardised."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

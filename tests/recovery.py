@@ -1,7 +1,5 @@
 """Recovery of the paper's synthetic filters: independent signals on a sensor-type graph of 30 nodes, 10 dB noise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spectralgp.datasets import draw_filtered_signals, sensor_graph

@@ -1,7 +1,5 @@
 """Settings of the estimator that tests and benchmarks name: those of the paper's model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

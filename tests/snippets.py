@@ -1,7 +1,5 @@
 """Snippets of the documentation: run as they stand, in order, and held against what their comments say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from itertools import pairwise

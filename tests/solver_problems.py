@@ -1,7 +1,5 @@
 """Problems for solvers: tasks with log posteriors by dense algebra, and tasks that have nothing to learn from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

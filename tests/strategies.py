@@ -1,7 +1,5 @@
 """Hypothesis strategies for graphs: weighted, disconnected, with isolated nodes or repeated eigenvalues."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

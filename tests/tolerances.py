@@ -4,8 +4,6 @@ All but the statistical ones are relative: the largest difference over the large
 `oracle.relative_error`).
 """
 
-from __future__ import annotations
-
 FORMULA = 1e-9
 """A closed formula against the dense oracle, with noise of at least 1e-6 of the largest power."""
 

@@ -4,8 +4,6 @@
 never written again, and a new version has models of its own here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What comes beside signals belongs to nodes and rows by name: other orders give the same answers, or an error."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from dataclasses import dataclass

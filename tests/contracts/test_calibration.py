@@ -1,7 +1,5 @@
 """Simulation-based calibration: draw a truth, draw data from it, fit, and count how often intervals hold it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import ndtri

@@ -1,7 +1,5 @@
 """GraphGPClassifier: what it learns from a few labels, the forms it takes them in, and what it refuses."""
 
-from __future__ import annotations
-
 import networkx
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """What a user gets without tuning: levels, scales, residuals and carry-over found by themselves, and said in words."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

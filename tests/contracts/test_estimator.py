@@ -1,7 +1,5 @@
 """scikit-learn's conventions: its own checks, clone, pipelines, searches; and one decomposition for all of them."""
 
-from __future__ import annotations
-
 import warnings
 from unittest import SkipTest
 

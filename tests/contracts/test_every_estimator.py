@@ -1,7 +1,5 @@
 """What every estimator keeps, whatever it learns: parameters, copies, files, failed fits and arrays of the caller."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass

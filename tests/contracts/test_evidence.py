@@ -1,7 +1,5 @@
 """The likelihood and its gradient against dense algebra, for every graph kernel on every kind of graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF

@@ -1,7 +1,5 @@
 """Few values: what is not known of hyperparameters, fixed effects and centres is part of every prediction."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from typing import Any

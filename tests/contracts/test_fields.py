@@ -1,7 +1,5 @@
 """Every kind of covariance against the dense matrix that it stands for, and every answer that is built on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

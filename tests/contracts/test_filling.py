@@ -1,7 +1,5 @@
 """Signals with holes through the estimator: ways to say that a value is missing, filling in, nowcasting, going on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

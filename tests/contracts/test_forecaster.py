@@ -1,7 +1,5 @@
 """The forecaster as users have it: fit, forecast, update, sample, densities, backtests, tables and what is refused."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every graph kernel on every kind of graph keeps the same contract."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 

@@ -1,7 +1,5 @@
 """A regressor whose kernel is a sum of Matern terms of one column: by filters and by modes, the same to rounding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern

@@ -1,7 +1,5 @@
 """The estimator on large graphs: the same answers as on small ones, whatever holds the signals."""
 
-from __future__ import annotations
-
 import pickle
 import tracemalloc
 from contextlib import redirect_stderr

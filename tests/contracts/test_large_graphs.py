@@ -1,7 +1,5 @@
 """The quadrature spectrum against the exact one: same likelihood, fits, predictions and leave-one-out."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Maps that a likelihood observes, on a quadrature: against dense laws, and against the exact spectrum."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Closed-form leave-one-out against deletion and dense conditioning."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF

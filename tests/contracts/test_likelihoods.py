@@ -1,7 +1,5 @@
 """What every likelihood promises, against SciPy's distributions, finite differences and sums over a fine grid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

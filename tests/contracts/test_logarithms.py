@@ -1,7 +1,5 @@
 """Logarithms of signals: the function itself, moments against Monte Carlo, and the default on skew data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Clusters that fail: workers killed in the middle of a pass, a scheduler that goes away, too little memory."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """Missing values against dense algebra: evidence, gradient, imputation, prediction, nowcasting, leaving out."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

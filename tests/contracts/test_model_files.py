@@ -1,7 +1,5 @@
 """Model files that were damaged, made up or cut short: a clear error or a model, and never anything else."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """What notebooks show: a diagram of the estimator, and tables of a graph and a fit, in which names are text."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import numpy as np

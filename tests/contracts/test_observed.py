@@ -1,7 +1,5 @@
 """The estimator with a likelihood, covariates or known noise: every verb, against dense formulas and by its laws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm, poisson

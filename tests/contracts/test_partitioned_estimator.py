@@ -1,7 +1,5 @@
 """The estimator on a partitioned graph: what it learns and predicts is what it does on a graph in memory."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """A graph as a folder of partitions: the same graph, whoever cuts it and wherever it comes from."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """The operator of a partitioned graph: every verb does what that of one machine does."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 

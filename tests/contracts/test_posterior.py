@@ -1,7 +1,5 @@
 """Predictions against dense conditioning, for every graph kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct

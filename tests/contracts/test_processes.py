@@ -1,7 +1,5 @@
 """Threads, forked processes, interrupts and places that cannot be written to, each in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 import threading

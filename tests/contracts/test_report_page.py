@@ -1,7 +1,5 @@
 """The report in a real browser: no errors, no network, and controls that work."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Model files: what is loaded answers as what was saved, bit for bit, and what a file cannot hold is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import stat

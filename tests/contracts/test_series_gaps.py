@@ -1,7 +1,5 @@
 """Forecasts of series with gaps: missing values and rows, dead sensors, constant nodes, trends and odd rows."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Latent signals given what a likelihood observes of them, against importance sampling and a dense normal law."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

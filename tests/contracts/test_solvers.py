@@ -1,7 +1,5 @@
 """Every solver on every kind of problem: certificates hold up against finite differences of dense likelihoods."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Tables of every library: the same numbers as arrays give, by name, and what comes in goes out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,7 +1,5 @@
 """Signal, residual and carry-over filters with node scales, against dense matrices over all signals and nodes."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

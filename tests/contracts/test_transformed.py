@@ -1,7 +1,5 @@
 """Models of transformed signals against plain models of the same signals: shifted by hand, or with a scaled prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What users met: silent wrong answers and bad messages, each held here so that it does not come back."""
 
-from __future__ import annotations
-
 import datetime
 import tracemalloc
 from datetime import timedelta, timezone

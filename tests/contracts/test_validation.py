@@ -1,7 +1,5 @@
 """Arguments beside the data are validated, whatever the model is: by name, with the value that was given."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's real data by the protocols of DESIGN.md section 10, against its tables of reference results."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from protocols import traffic, weather

@@ -1,7 +1,5 @@
 """What must hold of whole fits, on any graph and any signals."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Values that a likelihood cannot observe are refused by every method, by argument and entry."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What must hold for any graph, any kernel and any signals."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Laws of the quadrature spectrum, on any graph."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st

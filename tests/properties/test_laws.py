@@ -4,8 +4,6 @@ They are asked of models with given hyperparameters, and of whole fits. `pytest 
 thousand times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Graphs of other libraries: what they say about themselves and what `as_graph` makes of them."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Without a graph the model is scikit-learn's Gaussian process, several outputs with one kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from settings import PAPER
