@@ -366,10 +366,6 @@ def test_variances_between_steps_equal_dense_algebra(name, spacing, engine):
         assert error(found[:, mode], np.diag(shared[n:, n:] - weights.T @ shared[:n, n:])) < TOLERANCE
 
 
-def test_runs_are_steps_that_repeat():
-    assert list(plain._runs(np.array([0, 1, 1, 1, 2, 3, 3]))) == [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (6, 7)]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -150,13 +150,11 @@ class FilteredProcess:
         covariance = filtered.table.filtered[-1]
         return replace(self, time=float(times[seen[-1]]), state=states[-1], covariance=covariance, log_likelihood=value)
 
-    def one_by_one(
-        self, times: Array, rows: Array, smallest_open: float
-    ) -> Iterator[tuple[int, FilteredProcess, Array]]:
+    def one_by_one(self, times: Array, rows: Array) -> Iterator[tuple[int, FilteredProcess, Array]]:
         """Yield for each row with values its number, the state after it, and the row with imputed values."""
         known = self
         for row in rows_seen(rows)[0].tolist():
-            known, filled = known.given(float(times[row]), rows[row], smallest_open)
+            known, filled = known.given(float(times[row]), rows[row], ROUGHLY_OPEN)
             yield row, known, filled
 
     def given(self, time: float, row: Array, smallest_open: float) -> tuple[FilteredProcess, Array]:
@@ -175,15 +173,15 @@ class FilteredProcess:
         scaled = gains / variances
         after = covariance - scaled[:, None] * gains
         lost = np.empty((0, space.n_modes)) if process.basis is None else process.basis[missing]
-        errors = process.load(np.where(missing, 0.0, row)) - space.values(mean)
+        errors = process.load(np.where(missing, 0.0, row)) - matrices.values(mean)
         lengths, n_open = errors**2 / variances + np.log(2 * np.pi * variances), len(opened)
         if not n_open + len(lost):  # modes that are missing are nodes, which know nothing of each other: they wait
             errors[missing], lengths[missing] = 0.0, 0.0
             after[:, :, missing] = covariance[:, :, missing]
             state, value = mean + scaled * errors, self.log_likelihood - 0.5 * float(lengths.sum())
-            filled = np.where(missing, space.values(mean), row)
+            filled = np.where(missing, matrices.values(mean), row)
             return replace(self, time=time, state=state, covariance=after, log_likelihood=value), filled
-        sides = np.concatenate([space.values(opened), -lost])
+        sides = np.concatenate([matrices.values(opened), -lost])
         precision = (sides / variances) @ sides.T
         precision[np.diag_indices(n_open)] += 1.0
         factor = np.linalg.cholesky(precision)
@@ -232,8 +230,8 @@ class ProcessForecast:
         for step, gap in enumerate(line.which[1:]):
             state, covariance = matrices.moved(gap, state, covariance)
             unknown = matrices.carried(gap, unknown)
-            means[step], variances[step] = space.values(state), space.variances(covariance)
-            opened[step] = space.values(unknown)
+            means[step], variances[step] = matrices.values(state), space.variances(covariance)
+            opened[step] = matrices.values(unknown)
         return means, variances, opened
 
     @cached_property
@@ -255,21 +253,19 @@ class ProcessForecast:
 
     def sample(self, n_samples: int, random_state: Any = None) -> Array:
         """Draw rows jointly at all times, shape (n_samples, n_times, n_nodes)."""
-        random, space = as_generator(random_state), self.process.space
-        line = Timeline.of(np.concatenate([[self.known.time], self.times]))
+        random, space, known = as_generator(random_state), self.process.space, self.known
+        line = Timeline.of(np.concatenate([[known.time], self.times]))
         matrices = space.matrices(line.gaps)
         roots = _roots(matrices.noises)
-        shape = (n_samples, *self.known.state.shape)
-        states = self.known.state + np.einsum(
-            "abj,nbj->naj", _roots(self.known.covariance), random.standard_normal(shape)
-        )
-        states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
+        shape = (n_samples, *known.state.shape)
+        states = known.state + np.einsum("abj,nbj->naj", _roots(known.covariance), random.standard_normal(shape))
+        states += np.tensordot(random.standard_normal((n_samples, len(known.unknown))), known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
             states = matrices.carried(gap, states)
             states += np.einsum("abj,nbj->naj", roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
-            out[:, step] = space.values(states) + noise
+            out[:, step] = matrices.values(states) + noise
         return self.process.unload(out)
 
 
@@ -310,7 +306,7 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
     if are_partial.any():  # row by row: no forecast knows of a row after its origin
         is_origin = np.zeros(n_known, bool)
         is_origin[last] = True
-        steps = process.start(times[seen[0]]).one_by_one(times[seen], values[seen], ROUGHLY_OPEN)
+        steps = process.start(times[seen[0]]).one_by_one(times[seen], values[seen])
         known = [one for is_kept, (_, one, _) in zip(is_origin, steps, strict=True) if is_kept]
         states, covariances = np.array([one.state for one in known]), np.array([one.covariance for one in known])
         index, last = np.arange(len(known)), np.cumsum(is_origin)[last] - 1
@@ -328,10 +324,10 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
             chosen = np.flatnonzero(which == gap)
             rows, places = np.unique(index[last[chosen]], return_inverse=True)
             moved = sandwiched(written[gap], covariances[rows]) + matrices.noises[gap]
-            means[chosen, number] = process.unload(space.values(matrices.carried(gap, states[last[chosen]])))
+            means[chosen, number] = process.unload(matrices.values(matrices.carried(gap, states[last[chosen]])))
             variances[chosen, number] = process.node_variances(space.variances(moved))[places]
             for one in chosen if unknown else ():
-                sides = process.unload(space.values(matrices.carried(gap, unknown[last[one]])))
+                sides = process.unload(matrices.values(matrices.carried(gap, unknown[last[one]])))
                 variances[one, number] += np.square(sides).sum(axis=0)
     return means, variances
 
@@ -342,7 +338,7 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
     seen, are_partial = rows_seen(values)
     filled = values.copy()
     if are_partial.any():
-        for row, _, one in process.start(times[seen[0]]).one_by_one(times, values, ROUGHLY_OPEN):
+        for row, _, one in process.start(times[seen[0]]).one_by_one(times, values):
             filled[row] = one
     return filled
 
@@ -407,9 +403,8 @@ def complete(
     observed = ~np.isnan(values)
     first, others = (None, None) if before is None else before.solutions
     known = np.where(observed, values, 0.0)
-    covariance = ModalCovariance(
-        TimeCovariance(times, process.components, process.powers, process.rates), ProcessNodeCovariance(process)
-    )
+    in_time = TimeCovariance(times, process.components, process.powers, process.rates)
+    covariance = ModalCovariance(in_time, ProcessNodeCovariance(process))
     seen = PartialObservations(covariance, known, observed, tolerance=tolerance, always_iterates=True)
     mean, solution = seen.completed(known, first, tolerance)
     if n_draws == 0:

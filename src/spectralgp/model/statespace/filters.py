@@ -156,9 +156,7 @@ class StateSpace:
         entries = np.empty((gaps.size, layout.rows.size, n_modes))
         slopes = np.empty(entries.shape)
         noises = np.zeros((gaps.size, layout.n_states, layout.n_states, n_modes))
-        parts = [
-            component.transitions(gaps, rates) for component, rates in zip(self.components, self.rates, strict=True)
-        ]
+        parts = [one.transitions(gaps, rates) for one, rates in zip(self.components, self.rates, strict=True)]
         for number, block, states, entry in layout.blocks:
             stationary, matrix = layout.stationary[number], parts[number][0][:, block]
             here = slice(entry, entry + stationary.size)
@@ -168,10 +166,6 @@ class StateSpace:
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
         own = np.array(self.own)  # in one piece, for compiled loops
         return TransitionMatrices(entries, slopes, noises, layout.rows, layout.columns, layout.heads, own)
-
-    def values(self, states: Array) -> Array:
-        """Return the values of states (..., n_states, n_modes), the sums of their heads, shape (..., n_modes)."""
-        return states[..., self.layout.heads, :].sum(axis=-2)
 
     def variances(self, covariance: Array) -> Array:
         """Return variances of values, their own included, from covariances of the states, shape (..., n_modes)."""
@@ -190,9 +184,8 @@ class StateSpace:
             halves = (np.einsum("uabj,bc->uacj", part, stationary) for part in (matrix, slope))
             kept, moved = (np.einsum("uacj,udcj->uadj", half, matrix) for half in halves)
             noises, first = on_noises[:, states, states], on_first[states, states]
-            unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
-                "abj,ab->j", first, stationary
-            )
+            unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept)
+            unit += np.einsum("abj,ab->j", first, stationary)
             found[0, number] += unit / layout.n_blocks[number]
             found[1, number] += np.einsum("uqj,uqj->j", on_entries[:, here], matrices.slopes[:, here])
             found[1, number] -= 2 * share * np.einsum("uabj,uabj->j", noises, moved)
@@ -259,17 +252,11 @@ class Filter:
     def _forward(self, given: Array, are_values: bool, keep: bool) -> tuple[Array, Array]:
         return _loops().forward(self.matrices, self.timeline.which, self.table, self.mean, given, are_values, keep)
 
-    def log_likelihoods(self, innovations: Array) -> Array:
-        """Return the log likelihood of each mode from its innovations: equation (29)."""
-        return self._log_densities(self._lengths(innovations))
-
-    def _log_densities(self, lengths: Array) -> Array:
-        return -0.5 * (lengths + self.log_determinants + self.timeline.times.size * np.log(2 * np.pi))
-
-    def _lengths(self, innovations: Array) -> Array:
-        """``z^T C^-1 z`` of every mode."""
+    def log_likelihoods(self, *innovations: Array) -> Array:
+        """Return the log likelihood of each mode from its innovations, equation (29); several add up as in `slopes`."""
         precisions = (1 / self.table.variances)[self.table.row_of]
-        return np.asarray(np.einsum("nj,nj,nj->j", innovations, innovations, precisions))
+        lengths = sum(np.einsum("nj,nj,nj->j", one, one, precisions) for one in innovations)
+        return np.asarray(-0.5 * (lengths + self.log_determinants + len(precisions) * np.log(2 * np.pi)))
 
     def solve(self, values: Array) -> Array:
         """``C^-1 z``: equation (31)."""
@@ -331,11 +318,11 @@ class Filter:
         Values, whose outer products add up, are the signals, and factors of the covariance of missing values.
         """
         (total,), sums, first, crossed, _ = self._informations(with_sums=True)
-        lengths = np.zeros(self.space.n_modes)
         on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
+        errors = []
         for one in values:
             innovations, states = self.innovations(one, keep=True)
-            lengths += self._lengths(innovations)
+            errors.append(innovations)
             found = _loops().scores(self.matrices, self.timeline.which, self.table, innovations, states)
             energies, squares, at_first, with_states = found
             on_own = on_own + 0.5 * energies
@@ -343,7 +330,7 @@ class Filter:
             on_first = on_first + 0.5 * at_first
             on_entries = on_entries + with_states
         slopes = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
-        return self._log_densities(lengths), np.vstack([*slopes, on_own])
+        return self.log_likelihoods(*errors), np.vstack([*slopes, on_own])
 
 
 def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:

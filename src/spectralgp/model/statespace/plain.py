@@ -6,7 +6,7 @@ that run side by side: once from zero for what each block adds to the state, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class TransitionMatrices(NamedTuple):
         return self.carried(gap, states), self.carried(gap, self.carried_matrix(gap, covariance)) + self.noises[gap]
 
     def values(self, states: Array) -> Array:
-        """Values of states (..., n_states, n_modes)."""
+        """Values of states (..., n_states, n_modes), the sums of their heads, shape (..., n_modes)."""
         return states[..., self.heads, :].sum(axis=-2)
 
     def with_values(self, states: Array, values: Array) -> Array:
@@ -136,21 +136,16 @@ def gains(
     return FilterGains(np.array(found_gains), np.array(found_variances), np.array(found_filtered), index)
 
 
-def _runs(index: Indices) -> Iterator[tuple[int, int]]:
-    """First and last-but-one of steps that go together: each repeats the row of the one before it, or is alone."""
-    is_repeated = np.diff(index, prepend=-1) == 0
-    starts = np.flatnonzero(~(is_repeated & np.roll(is_repeated, 1)))  # the first repeats nothing
-    return pairwise([*starts.tolist(), index.size])
-
-
 def _run(
     step: Step, index: Indices, state: Array, inputs: Array, outputs: Sequence[Array], backwards: bool = False
 ) -> Array:
     """Take a linear step over all inputs, filling in what it puts out, and return the last state.
 
-    Its coefficients are constant over steps that repeat their entry of `index`.
+    Its coefficients are constant over a run of steps: each repeats the entry of `index` before it, or is alone.
     """
-    runs = list(_runs(index))
+    is_repeated = np.diff(index, prepend=-1) == 0
+    starts = np.flatnonzero(~(is_repeated & np.roll(is_repeated, 1)))  # the first repeats nothing
+    runs = list(pairwise([*starts.tolist(), index.size]))
     for start, stop in reversed(runs) if backwards else runs:
         steps = slice(stop - 1, start - 1 if start else None, -1) if backwards else slice(start, stop)
         state = _scan(step, start, state, inputs[steps], [out[steps] for out in outputs])
