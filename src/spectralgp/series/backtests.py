@@ -119,21 +119,13 @@ def scored(
             bias[place] = np.nanmean(observed - mean)
             densities[place] = np.nan if own.densities is None else np.sum(own.densities) / n_known
         node_rmse.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))
+    n_origins = np.array([len(one.targets) for one in forecasts], dtype=np.intp)
+    errors, losses = (dict(zip(names, numbers, strict=True)) for numbers in (rmse, scores))
     pairs = list(zip(horizons.tolist(), forecasts, strict=True))
-    return Backtest(
-        horizons,
-        np.array([len(one.targets) for one in forecasts], dtype=np.intp),
-        dict(zip(names, rmse, strict=True)),
-        dict(zip(names, scores, strict=True)),
-        covered[-1],
-        densities,
-        np.array(node_rmse),
-        how,
-        {horizon: (one.observed, one.mean, one.std) for horizon, one in pairs},
-        {horizon: one.densities for horizon, one in pairs if one.densities is not None},
-        covered,
-        bias,
-    )
+    kept = {horizon: (one.observed, one.mean, one.std) for horizon, one in pairs}
+    of_rows = {horizon: one.densities for horizon, one in pairs if one.densities is not None}
+    averages = errors, losses, covered[-1], densities, np.array(node_rmse)
+    return Backtest(horizons, n_origins, *averages, how, kept, of_rows, covered, bias)
 
 
 def steps_ahead(*horizons: int) -> str:

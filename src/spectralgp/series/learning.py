@@ -115,28 +115,12 @@ def learn_on_graph(
 ) -> SeriesFit:
     """Learn powers and rates of components as functions of the graph's frequencies: equation (27).
 
-    Parameters
-    ----------
-    spectrum : ExactSpectrum
-        Of the graph, as `power` asks for it.
-    times : array of shape (n_steps,)
-        Times of the rows, increasing.
-    values : array of shape (n_steps, n_nodes)
-        Rows, centred and scaled; NaN where nothing was observed.
-    components : sequence of Component
-        Matern processes from fast to slow, oscillators anywhere among them.
-    power : GraphKernel
-        Form of the power of every component.
-    rate : GraphKernel, optional
-        Form of the rates of Matern processes; one number per component by default, as for oscillators.
-    residual : GraphKernel, optional
-        Form of the residual of each row that neighbours share; none by default.
-    solver : Sqp, optional
-        Limit on iterations, and tolerance.
-    start : SeriesFit, optional
-        Fit of the same form to other rows, from which the search starts; several starts by default.
-    most_first : int, default=1_000_000
-        Number of latest values that a first search uses.
+    Rows, shape (n_steps, n_nodes), are centred and scaled, at increasing times, NaN where nothing was observed.
+    Components are Matern processes from fast to slow, with oscillators anywhere among them. `power` is the form of the
+    power of each, on a spectrum as it asks for; `rate` that of the rates of Matern processes, by default one number per
+    component, as for oscillators; `residual` that of the residual of each row that neighbours share, by default none.
+    The search starts from `start`, a fit of the same form to other rows, or from several points; then a first search
+    uses the latest values, `most_first` of them.
     """
     timeline, values = _read(times, values, {"n_nodes": spectrum.graph.n_nodes})
     task = series_task(spectrum, timeline.times, values)

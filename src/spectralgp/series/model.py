@@ -74,9 +74,8 @@ class SeriesRows:
 
     def part(self, chosen: slice | Indices) -> SeriesRows:
         """Return some of the rows."""
-        return SeriesRows(
-            self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen]
-        )
+        exogenous = None if self.exogenous is None else self.exogenous[chosen]
+        return SeriesRows(self.steps[chosen], self.values[chosen], exogenous)
 
     def each(self) -> Iterator[SeriesRows]:
         """Yield each row alone."""
@@ -216,10 +215,8 @@ def components_for(steps: Array, values: Array, mean: SeriesMean) -> tuple[Compo
     power = periodogram(grid)
     if smoothness_slope(power) < SMOOTH_SLOPE:
         found.append(MaternComponent(2.5))
-    seasonal = [season.period / harmonic for season in mean.seasons for harmonic in season.harmonics]
-    periods = [
-        one for one in peaks(power, len(grid)) if all(abs(1 / one - 1 / own) > 1 / len(grid) for own in seasonal)
-    ]
+    seasonal = [harmonic / season.period for season in mean.seasons for harmonic in season.harmonics]
+    periods = [one for one in peaks(power, len(grid)) if all(abs(1 / one - own) > 1 / len(grid) for own in seasonal)]
     return (*found, *(OscillatorComponent(period) for period in periods[:MOST_OSCILLATORS]))
 
 
@@ -550,14 +547,9 @@ def _member_lines(member: EnsembleMember) -> list[str]:
     total = float(np.mean(np.sum(process.powers, axis=0) + process.own))
     lines = []
     for component, power, rate in zip(process.components, process.powers, process.rates, strict=True):
-        share = float(np.mean(power)) / total
-        lines.append(
-            f"  {component_words(component)}: {share:.0%} of the variance, time scale {_spans(1 / rate)} steps"
-        )
+        name, share = component_words(component), float(np.mean(power)) / total
+        low, high = float((1 / rate).min()), float((1 / rate).max())
+        times = f"{low:.2g}" if high < 1.05 * low else f"{low:.2g} to {high:.2g}"
+        lines.append(f"  {name}: {share:.0%} of the variance, time scale {times} steps")
     lines.append(f"  noise and residual: {float(np.mean(process.own)) / total:.0%} of the variance")
     return lines
-
-
-def _spans(times: Array) -> str:
-    low, high = float(times.min()), float(times.max())
-    return f"{low:.2g}" if high < 1.05 * low else f"{low:.2g} to {high:.2g}"

@@ -71,9 +71,8 @@ class ModalProcess:
 
     def read(self, times: Any, values: Any) -> tuple[Array, Array]:
         """Times and values of rows, checked: shapes (n_steps,) and (n_steps, n_nodes)."""
-        values = as_real_array(
-            values, "values", ("n_steps", "n_nodes"), sizes={"n_nodes": self.n_nodes}, allow_nan=True
-        )
+        sizes = {"n_nodes": self.n_nodes}
+        values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
         return increasing_times(times, len(values)), values
 
     def start(self, time: float) -> FilteredProcess:
@@ -85,14 +84,8 @@ class ModalProcess:
     def filtered(self, times: Any, values: Any, smallest_open: float = SMALLEST_OPEN) -> FilteredProcess:
         """Filter rows in one pass: equation (29), or (33b) with missing values.
 
-        Parameters
-        ----------
-        times : array of shape (n_steps,)
-            Times of the rows, increasing.
-        values : array of shape (n_steps, n_nodes)
-            Rows, NaN where nothing was observed; empty rows are skipped.
-        smallest_open : float, default=1e-10
-            Smallest uncertainty by missing values that is kept, in standard deviations of states.
+        Rows, shape (n_steps, n_nodes), are at increasing times, NaN where nothing was observed; empty ones are skipped.
+        `smallest_open` is the smallest uncertainty by missing values that is kept, in standard deviations of states.
         """
         times, values = self.read(times, values)
         seen, _ = rows_seen(values)

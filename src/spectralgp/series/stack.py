@@ -40,9 +40,6 @@ SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 NODE_PRIOR, COMMON_PRIOR = 20.0, 10.0  # rows that the common variance, and the models' own, are worth
 
 
-# --------------------------------------------------------------------------------------------------------- members
-
-
 @dataclass(frozen=True, eq=False)
 class EnsembleMember:
     """One model of an ensemble."""
@@ -50,17 +47,6 @@ class EnsembleMember:
     name: str
     process: ModalProcess
     fit: SeriesFit | None = None  # on the graph
-
-
-def correlations_ahead(member: EnsembleMember, steps: Array, values: Array, horizons: Indices) -> list[Array]:
-    """Correlations between nodes of a member's forecast errors at horizons after all rows, as if none were missing."""
-    there = np.isfinite(values).any(axis=1)
-    state = member.process.filtered(steps[there], np.zeros((int(there.sum()), values.shape[1])))
-    forecast = state.forecast(steps[-1] + horizons)
-    return [as_correlations(forecast.node_covariance(place)) for place in range(len(horizons))]
-
-
-# -------------------------------------------------------------------------------------------------------- ensemble
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,9 +228,6 @@ def _forecasts(
     return [replace(one, observed=targets[one.targets]) for one in found]
 
 
-# ---------------------------------------------------------------------------------------------------------- pieces
-
-
 def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
     """Weights on a grid with the least sum over horizons of the log mean squared error; small ones are left out.
 
@@ -342,13 +325,14 @@ def validated(members: Sequence[EnsembleMember], steps: Array, values: Array, wi
         errors.append([one.observed[inside] - mean[inside] for mean in one.means])
     weights = weights_by_squares(errors)
     expected: list[list[Array]] = [[] for _ in horizons]
-    if 1 < n_nodes <= MOST_CORRELATED:
-        by_member = [correlations_ahead(one, steps, values, horizons) for one in members]
-        expected = [list(own) for own in zip(*by_member, strict=True)]
+    if 1 < n_nodes <= MOST_CORRELATED:  # correlations of each member's forecasts after all rows, none of them missing
+        there = steps[np.isfinite(values).any(axis=1)]
+        states = [one.process.filtered(there, np.zeros((there.size, n_nodes))) for one in members]
+        ahead = [state.forecast(steps[-1] + horizons) for state in states]
+        expected = [[as_correlations(one.node_covariance(place)) for one in ahead] for place in range(len(horizons))]
     with_drift = with_drift and n_nodes <= MOST_DRIFTING
-    by_horizon = tuple(
-        _validated_at(one, cuts, weights, own, with_drift) for one, own in zip(found, expected, strict=True)
-    )
+    pairs = zip(found, expected, strict=True)
+    by_horizon = tuple(_validated_at(one, cuts, weights, own, with_drift) for one, own in pairs)
     spread, shares = int(np.argmax(weights)), np.zeros(len(horizons))
     totals = np.array([one.densities for one in by_horizon])
     if totals.any():
@@ -404,14 +388,11 @@ def stacked(
     n_nodes = values.shape[1]
     no_drift, no_errors = np.empty((0, LAGS * n_nodes, n_nodes)), np.empty((0, n_nodes, n_nodes))
     if decided is None:
-        only = np.eye(len(members))[0]
-        return Ensemble(
-            tuple(members), only, 0, np.ones(1), no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
-        )
+        plain = no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
+        return Ensemble(tuple(members), np.eye(len(members))[0], 0, np.ones(1), *plain)
     names = [one.name for one in members]
     weights = decided.weights[[decided.names.index(name) for name in names]]
-    drifts: list[Array] = []
-    drifting, inflated, correlations = [], [], []
+    drifts, drifting, inflated, correlations = list[Array](), [], [], []
     found = _forecasts(members, steps, values, decided.horizons)
     for one, chosen in zip(found, decided.by_horizon, strict=True):
         error, variance = one.errors(weights)
@@ -424,14 +405,7 @@ def stacked(
         inflated.append(larger)
         if np.any(decided.shares > 0):
             correlations.append(shown_correlations(error, variance))
-    return Ensemble(
-        tuple(members),
-        weights,
-        names.index(decided.spread),
-        decided.horizons.astype(float),
-        np.array(drifts) if drifts else no_drift,
-        np.array(drifting),
-        np.array(inflated),
-        decided.shares,
-        np.array(correlations) if correlations else no_errors,
-    )
+    drift = np.array(drifts) if drifts else no_drift
+    errors = decided.shares, np.array(correlations) if correlations else no_errors
+    of_mean = weights, names.index(decided.spread), decided.horizons.astype(float)
+    return Ensemble(tuple(members), *of_mean, drift, np.array(drifting), np.array(inflated), *errors)

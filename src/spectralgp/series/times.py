@@ -256,7 +256,11 @@ def as_times(given: Any, argument: str = "times") -> Times:
         given = given.to_numpy()
     values = np.asarray(given)
     if values.dtype.kind == "O" and values.size and all(hasattr(one, "year") for one in values.flat):
-        return _from_objects(values, argument)
+        zones = {str(one.tzinfo) for one in values.flat if getattr(one, "tzinfo", None) is not None}
+        if len(zones) > 1:
+            raise ValueError(f"{argument} must have one time zone; got {sorted(zones)[:2]}. Convert them to one.")
+        utc = [one.astimezone(UTC).replace(tzinfo=None) if zones else one for one in values.flat]
+        return _stamped(np.array(utc, dtype="M8[us]"), zones.pop() if zones else None, argument)
     if values.dtype.kind == "M":
         return _stamped(values.astype("M8[us]"), None, argument)
     if values.dtype.kind not in "iuf" or values.ndim != 1:
@@ -268,14 +272,6 @@ def as_times(given: Any, argument: str = "times") -> Times:
     if not np.isfinite(values).all():
         raise ValueError(f"{argument} must be finite; got NaN or infinity. Drop such rows.")
     return values.astype(float)
-
-
-def _from_objects(values: NDArray[Any], argument: str) -> Moments:
-    zones = {str(one.tzinfo) for one in values.flat if getattr(one, "tzinfo", None) is not None}
-    if len(zones) > 1:
-        raise ValueError(f"{argument} must have one time zone; got {sorted(zones)[:2]}. Convert them to one.")
-    utc = [one.astimezone(UTC).replace(tzinfo=None) if zones else one for one in values.flat]
-    return _stamped(np.array(utc, dtype="M8[us]"), zones.pop() if zones else None, argument)
 
 
 def _stamped(values: NDArray[np.datetime64], zone: str | None, argument: str) -> Moments:
