@@ -277,10 +277,9 @@ def training_rows(model: Any, features: Any, signals: Array, given: AuxiliaryDat
     known = np.flatnonzero(rows >= 0)
     own = new_observed_by(model, given, alignment, asked=False) if given and known.size else None
     if own is not None:
-        trained, seen = first.observed_by.some(rows[known]), np.isfinite(signals[known])
-        same = (
-            (np.isclose(own.beside[known], trained.beside) | ~seen) if auxiliary_values(given) else np.ones_like(seen)
-        )
+        trained, same = first.observed_by.some(rows[known]), np.ones(signals[known].shape, bool)
+        if auxiliary_values(given):
+            same = np.isclose(own.beside[known], trained.beside) | ~np.isfinite(signals[known])
         if "covariates" in given:
             same &= np.all(np.isclose(own.columns[:, known], trained.columns), axis=0)
         rows[known[~same.all(axis=1)]] = -1
@@ -299,16 +298,9 @@ def new_observed_by(
 ) -> ObservationModel | None:
     """Return how values of new signals are observed, in the graph's order of the nodes; None without a likelihood.
 
-    Parameters
-    ----------
-    values : array of shape (n_signals, n_nodes), optional
-        Known values, NaN elsewhere. They are checked, and need the arguments that `fit` had.
-    asked : mask or bool
-        Entries that are predicted; their exposures, trials and weights are one unless given.
-    with_noise : bool
-        Whether the noise of predicted entries is asked for, too.
-    argument : str
-        Name of the values in messages.
+    Known `values`, NaN elsewhere, are checked, and need the arguments that `fit` had; messages call them `argument`.
+    Exposures, trials and weights of predicted entries, those `asked` for, are one unless given; their noise is needed
+    too if it is asked for.
     """
     if not model._is_latent:
         if given:
@@ -319,22 +311,8 @@ def new_observed_by(
         return None
     values = np.full((alignment.n_rows, alignment.n_nodes), np.nan) if values is None else values
     posterior: LatentPosterior = model.posterior_.parts[0][1]
-    beside = _new_beside(posterior, auxiliary_values(given), alignment, values, asked, with_noise, argument)
-    return ObservationModel(posterior.likelihood, beside, _new_columns(model, posterior, given, alignment))
-
-
-def _new_beside(
-    posterior: LatentPosterior,
-    stated: dict[str, Any],
-    alignment: Alignment,
-    values: Array,
-    asked: Mask | bool,
-    with_noise: bool,
-    argument: str,
-) -> Array:
-    """Number beside each value of new signals, checked; the arguments are those of `new_observed_by`."""
     takes, is_needed = auxiliary_argument(posterior)
-    is_noise = takes == "noise_variance"
+    stated, is_noise = auxiliary_values(given), takes == "noise_variance"
     for name in stated:
         if name != takes:
             raise ValueError(f"{name} must be left out with this model; got some. It takes {takes or 'nothing'}.")
@@ -352,16 +330,18 @@ def _new_beside(
         )
     wanted = needed if is_noise else known | asked
     _check_entries(posterior.likelihood, values, beside, takes, alignment, argument, wanted)
-    if not is_noise:
+    if is_noise:
+        white = posterior.prior.noise_variance
+        if np.any(beside[wanted] <= white):
+            raise ValueError(
+                f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
+                f"{np.min(beside[wanted]):.3g}. Fit again with such values, or ask for the signal without noise."
+            )
+        beside = np.where(wanted | (beside > white), beside - white, np.median(posterior.observed_by.beside))
+    else:
         beside = np.where(wanted | (beside > 0), beside, 1.0)
-        return 1 / beside if takes == "weights" else beside
-    white = posterior.prior.noise_variance
-    if np.any(beside[wanted] <= white):
-        raise ValueError(
-            f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
-            f"{np.min(beside[wanted]):.3g}. Fit again with such values, or ask for the signal without noise."
-        )
-    return np.where(wanted | (beside > white), beside - white, np.median(posterior.observed_by.beside))
+        beside = 1 / beside if takes == "weights" else beside
+    return ObservationModel(posterior.likelihood, beside, _new_columns(model, posterior, given, alignment))
 
 
 def _new_columns(model: Any, posterior: LatentPosterior, given: AuxiliaryData, alignment: Alignment) -> Array:

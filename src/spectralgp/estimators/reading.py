@@ -422,7 +422,13 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
     if not (is_open and setting.has_folds):
         return Choices(setting, training.graph_kernels, stacking, is_open)
     if training.order is not None:
-        further = settings_of_changes(estimator, training, training.order, solver)
+        # changes: as if inputs told nothing, and with what inputs tell of them
+        assert training.carried is not None
+        seen = Changes(training.carried, training.order.factor)
+        changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
+        unrelated = replace(changed, input_kernel=IndependentSignals(), carried=None, has_inputs=False)
+        no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
+        further = no_change, setting_of(estimator, changed, solver)
     else:  # logarithms predict at most twice the largest value: not for series that grow
         further = on_logarithms(estimator, training, setting, solver)
     return Choices(setting, training.graph_kernels, stacking, is_open, training.order, further)
@@ -454,18 +460,6 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
-
-
-def settings_of_changes(
-    estimator: Any, training: TrainingData, order: TimeOrder, solver: Solver
-) -> tuple[Setting, Setting]:
-    """Data and decisions of changes: as if inputs told nothing, and with what inputs tell of them."""
-    assert training.carried is not None
-    seen = Changes(training.carried, order.factor)
-    changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
-    unrelated = replace(changed, input_kernel=IndependentSignals(), carried=None, has_inputs=False)
-    no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
-    return no_change, setting_of(estimator, changed, solver)
 
 
 def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solver: Solver) -> tuple[Setting, ...]:
