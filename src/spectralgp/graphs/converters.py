@@ -42,7 +42,10 @@ def as_graph(graph: Any) -> Graph:
     """
     if isinstance(graph, GraphBase):
         return graph.require_whole("here")
-    if isinstance(graph, list | tuple | dict) and _holds_graphs(graph):
+    if isinstance(graph, list | tuple | dict) and any(  # graphs or matrices, rather than the rows of one matrix
+        len(one.shape) == 2 if hasattr(one, "shape") else isinstance(one, GraphBase) or _reader_of(one) is not None
+        for one in (graph.values() if isinstance(graph, dict) else graph)
+    ):
         raise TypeError(
             f"graph must be one graph for all signals; got {len(graph)} of them. A graph that varies in time, or one "
             "graph per signal, is not modelled: pass one, such as their mean, or fit a model for each."
@@ -59,14 +62,6 @@ def _reader_of(graph: Any) -> Callable[[Any], Graph] | None:
     """Reader of graphs of an object's library; None if there is none."""
     libraries = (base.__module__.partition(".")[0] for base in type(graph).__mro__)
     return next((_READERS[library] for library in libraries if library in _READERS), None)
-
-
-def _holds_graphs(graphs: Any) -> bool:
-    """Whether a collection holds graphs or matrices, rather than the rows of one matrix."""
-    return any(
-        len(one.shape) == 2 if hasattr(one, "shape") else isinstance(one, GraphBase) or _reader_of(one) is not None
-        for one in (graphs.values() if isinstance(graphs, dict) else graphs)
-    )
 
 
 def _from_networkx(graph: Any) -> Graph:

@@ -117,7 +117,16 @@ def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
     kind = METRICS[as_option(metric, "metric", tuple(METRICS))]
     geometry: Any = getattr(points, "geometry", None)
     if hasattr(geometry, "crs"):
-        _check_reference_system(geometry.crs, metric)
+        system = geometry.crs
+        if system is not None and system.is_geographic != (metric == "haversine"):
+            fitting, of, remedy = (
+                ("haversine", "points in degrees", "Pass metric='haversine', or project the points by to_crs.")
+                if system.is_geographic
+                else ("euclidean", "projected points", "Leave the metric out, or pass points.to_crs(4326).")
+            )
+            raise ValueError(
+                f"metric must be {fitting!r} for {of}; got {metric!r} with points in {system.name}. {remedy}"
+            )
         try:
             coordinates = np.column_stack([geometry.x, geometry.y])
         except ValueError as error:
@@ -135,17 +144,6 @@ def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
             )
     labels = () if index is None else tuple(index.tolist())
     return kind(array), None if is_range(labels) else labels
-
-
-def _check_reference_system(system: Any, metric: str) -> None:
-    if system is None or system.is_geographic == (metric == "haversine"):
-        return
-    fitting, of, remedy = (
-        ("haversine", "points in degrees", "Pass metric='haversine', or project the points by to_crs.")
-        if system.is_geographic
-        else ("euclidean", "projected points", "Leave the metric out, or pass points.to_crs(4326).")
-    )
-    raise ValueError(f"metric must be {fitting!r} for {of}; got {metric!r} with points in {system.name}. {remedy}")
 
 
 def as_points(points: Any) -> Array:

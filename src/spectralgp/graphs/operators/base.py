@@ -15,14 +15,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
-from spectralgp.graphs.operators.blocks import (
-    block_products,
-    column_products,
-    combine_columns,
-    join_columns,
-    row_products,
-    scale_columns,
-)
+from spectralgp.graphs.operators import blocks
 from spectralgp.graphs.operators.randomness import node_normals, node_signs
 
 LANCZOS_STEPS = 200
@@ -77,12 +70,12 @@ class Operator(ABC):
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Next block of the recurrence, with its products with itself and with the current block."""
         following = self.step(current, previous)
-        multiply = block_products if gram else column_products
+        multiply = blocks.block_products if gram else blocks.column_products
         return following, multiply(following, following), multiply(following, current)
 
     def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
         """Yield products of ``T_k(A)`` times a block, which it overwrites, with itself and the one before; k from 1."""
-        multiply = block_products if gram else column_products
+        multiply = blocks.block_products if gram else blocks.column_products
         previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
         yield multiply(current, current), multiply(current, previous)
         while True:
@@ -95,7 +88,7 @@ class Operator(ABC):
 
         Coefficients ``G`` have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column.
         """
-        term = combine_columns if coefficients.ndim == 3 else scale_columns
+        term = blocks.combine_columns if coefficients.ndim == 3 else blocks.scale_columns
         n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
         current, previous = self.zeros(n_outputs), self.zeros(n_outputs)
         for number in range(n_terms - 1, 0, -1):
@@ -115,14 +108,14 @@ class Operator(ABC):
         """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
         total = self.zeros(coefficients.shape[0])
         for coefficient, column in zip(coefficients.T, probed_terms(self, probes), strict=False):
-            total += combine_columns(column, coefficient[None])
+            total += blocks.combine_columns(column, coefficient[None])
         return total
 
     def tridiagonal(self, start: Any) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix that `lanczos` makes of ``A``, from a block of one column."""
 
         def inner(left: Any, right: Any) -> float:
-            return float(block_products(left, right)[0, 0])
+            return float(blocks.block_products(left, right)[0, 0])
 
         return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
 
@@ -140,27 +133,27 @@ def random_normal(operator: Operator, n_columns: int, random_state: np.random.Ge
 def probed_terms(operator: Operator, probes: Any) -> Iterator[Any]:
     """Mean over probes ``z`` of ``z * T_k(A) z``, a block of one column for each k = 0, 1, ..."""
     share = np.array([[1 / probes.shape[1]]])
-    yield combine_columns(row_products(probes, probes), share)
+    yield blocks.combine_columns(blocks.row_products(probes, probes), share)
     previous, current = probes * 1, operator.step(probes * 0.5, operator.zeros(probes.shape[1]))
     while True:
-        yield combine_columns(row_products(probes, current), share)
+        yield blocks.combine_columns(blocks.row_products(probes, current), share)
         previous, current = current, operator.step(current, previous)
 
 
 def traces(operator: Operator) -> tuple[float, float]:
     """Traces of ``L`` and of its square, from sums over its entries."""
     rows = operator.rows()
-    trace, others = block_products(operator.zeros(1) + 1, rows)[0]
-    return float(trace), float(block_products(rows, rows)[0, 0] + others)
+    trace, others = blocks.block_products(operator.zeros(1) + 1, rows)[0]
+    return float(trace), float(blocks.block_products(rows, rows)[0, 0] + others)
 
 
 def low_diagonals(operator: Operator) -> Any:
     """Block of three columns: the diagonals of ``T_0(A)``, ``T_1(A)`` and ``T_2(A)``, exactly."""
     rows, scale = operator.rows(), 2 / operator.bound
     ones = operator.zeros(1) + 1
-    first = combine_columns(rows, np.array([[scale], [0.0]])) - ones
-    second = 2 * (first * first + combine_columns(rows, np.array([[0.0], [scale**2]]))) - ones
-    return join_columns(join_columns(ones, first), second)
+    first = blocks.combine_columns(rows, np.array([[scale], [0.0]])) - ones
+    second = 2 * (first * first + blocks.combine_columns(rows, np.array([[0.0], [scale**2]]))) - ones
+    return blocks.join_columns(blocks.join_columns(ones, first), second)
 
 
 def keeps_constants(operator: Operator) -> bool:
@@ -168,7 +161,7 @@ def keeps_constants(operator: Operator) -> bool:
     ones = operator.zeros(1) + 1
     missed = operator.step(ones, operator.zeros(1)) + ones * 2
     rounding = 64 * float(np.finfo(str(operator.dtype).rpartition(".")[2]).eps)
-    return bool(column_products(missed, missed)[0] <= operator.n_nodes * rounding**2)
+    return bool(blocks.column_products(missed, missed)[0] <= operator.n_nodes * rounding**2)
 
 
 def largest_eigenvalue(operator: Operator) -> tuple[float, float]:
@@ -255,7 +248,7 @@ class MomentPass:
 
     def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
         self.gram = gram
-        self._moments: list[Any] = [(block_products if gram else column_products)(columns, columns)]
+        self._moments: list[Any] = [(blocks.block_products if gram else blocks.column_products)(columns, columns)]
         self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
         self._go_on(1)
 

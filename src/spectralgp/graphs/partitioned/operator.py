@@ -27,16 +27,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import mention
 from spectralgp.graphs import LaplacianKind
-from spectralgp.graphs.operators import (
-    Operator,
-    block_products,
-    column_products,
-    combine_columns,
-    join_columns,
-    row_products,
-    scale_columns,
-    take_columns,
-)
+from spectralgp.graphs.operators import Operator, blocks
 from spectralgp.graphs.partitioned import local
 from spectralgp.graphs.partitioned.local import TaskKey
 from spectralgp.graphs.partitioned.sources import BYTES_PER_CHUNK, PURPOSE, as_dask
@@ -82,9 +73,9 @@ class PartitionedBlock(NDArrayOperatorsMixin):
         """Apply part by part; numbers become Python's, which keep the precision of the parts."""
         if method != "__call__":
             return NotImplemented
-        blocks = [one for one in inputs if isinstance(one, PartitionedBlock)]
+        n_columns = max(one.n_columns for one in inputs if isinstance(one, PartitionedBlock))
         given = [one if isinstance(one, PartitionedBlock) or np.ndim(one) else float(one) for one in inputs]
-        return self.operator.mapped(ufunc, max(block.n_columns for block in blocks), *given)
+        return self.operator.mapped(ufunc, n_columns, *given)
 
 
 class PartitionedOperator(Operator):
@@ -287,7 +278,7 @@ class PartitionedOperator(Operator):
 
     def tridiagonal(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
-        recurrence = _Pass(self, combine_columns(start, block_products(start, start) ** -0.5).parts, 1)
+        recurrence = _Pass(self, blocks.combine_columns(start, blocks.block_products(start, start) ** -0.5).parts, 1)
         ((_, doubled, _),) = recurrence.sums(1, local.lanczos_step)  # of a vector of length one
         length = 0.5
         while True:
@@ -303,20 +294,19 @@ def _mapped(function: Callable[..., Any], width: Callable[..., int], block: Part
 
 
 def _summed(multiply: Callable[..., Array], left: PartitionedBlock, right: PartitionedBlock) -> Array:
-    parts = left.operator.mapped(multiply, 0, left, right).parts
-    return np.sum(left.operator.gather(parts), axis=0)
+    return np.sum(left.operator.gather(left.operator.mapped(multiply, 0, left, right).parts), axis=0)
 
 
 WIDTHS: dict[Any, Callable[..., int]] = {  # numbers of columns of the results
-    row_products: lambda left, right: 1,
-    join_columns: lambda left, right: left.n_columns + right.n_columns,
-    take_columns: lambda block, columns: len(columns),
-    combine_columns: lambda block, matrix: matrix.shape[1],
-    scale_columns: lambda block, factors: block.n_columns,
+    blocks.row_products: lambda left, right: 1,
+    blocks.join_columns: lambda left, right: left.n_columns + right.n_columns,
+    blocks.take_columns: lambda block, columns: len(columns),
+    blocks.combine_columns: lambda block, matrix: matrix.shape[1],
+    blocks.scale_columns: lambda block, factors: block.n_columns,
 }
 for function, width in WIDTHS.items():
     function.register(PartitionedBlock, partial(_mapped, function, width))
-for multiply in (block_products, column_products):
+for multiply in (blocks.block_products, blocks.column_products):
     multiply.register(PartitionedBlock, partial(_summed, multiply))
 
 

@@ -18,14 +18,7 @@ from spectralgp._basics.arrays import frozen, without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp._basics.saved import Positive, ge
 from spectralgp.graphs import LaplacianKind
-from spectralgp.model.kernels.base import (
-    SIGNAL_SHARE,
-    GraphKernel,
-    KernelSearch,
-    LogPrior,
-    Positivity,
-    SpectralKernel,
-)
+from spectralgp.model.kernels.base import SIGNAL_SHARE, GraphKernel, KernelSearch, LogPrior, Positivity, SpectralKernel
 from spectralgp.model.spectra import Spectrum
 
 UPPER_ROUNDING = 1e-9  # share of the interval by which the largest eigenvalue may exceed it
