@@ -11,22 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import oracle
+from spectralgp import Cosine, GlobalFilter, LocalAverage, Matern, PseudoInverse, RandomWalk, RegularizedLaplacian
 from spectralgp.graphs import Graph
-from spectralgp.model.kernels import (
-    Cosine,
-    Diffusion,
-    GlobalFilter,
-    GraphKernel,
-    Identity,
-    LocalAverage,
-    Matern,
-    Polynomial,
-    PseudoInverse,
-    RandomWalk,
-    RegularizedLaplacian,
-    Response,
-    SpectralKernel,
-)
+from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial, Response, SpectralKernel
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.spectra import ExactSpectrum, decompose
 

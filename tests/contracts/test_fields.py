@@ -8,13 +8,13 @@ from sklearn.gaussian_process.kernels import Matern
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Graph, Polynomial, graph_gp
+from spectralgp import Chebyshev, Graph, LocalAverage, Polynomial, graph_gp
 from spectralgp.model import fields
 from spectralgp.model.fields import covariances
 from spectralgp.model.fields import observations as seeing
 from spectralgp.model.fields.factors import BlockCovariance
 from spectralgp.model.fields.markov import rows_in_time
-from spectralgp.model.kernels import LocalAverage, WithResidual, as_input_kernel, matern_terms
+from spectralgp.model.kernels import WithResidual, as_input_kernel, matern_terms
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
 from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS

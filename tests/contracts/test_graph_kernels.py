@@ -10,23 +10,17 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, Heat, bound, bump, bump_jacobian, node_covariance
+from spectralgp import Cosine, GlobalFilter, LocalAverage, Matern, PseudoInverse, RandomWalk, RegularizedLaplacian
 from spectralgp.cli.learning import graph_kernels
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning import Stacking, Task, learn
 from spectralgp.model.kernels import (
-    Cosine,
     Diffusion,
-    GlobalFilter,
     Identity,
     KernelSearch,
-    LocalAverage,
-    Matern,
     Polynomial,
     Positivity,
-    PseudoInverse,
-    RandomWalk,
-    RegularizedLaplacian,
     Response,
     WithResidual,
     mean_power,

@@ -16,11 +16,11 @@ from sklearn.model_selection import cross_validate
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase, Terminal
-from spectralgp import Chebyshev, Exact, GraphGPRegressor, Sqp, Stacking
+from spectralgp import Chebyshev, Exact, GraphGPRegressor, LocalAverage, PseudoInverse, Sqp, Stacking
 from spectralgp.estimators import reading
 from spectralgp.graphs import Graph
 from spectralgp.model.fields import Mixture
-from spectralgp.model.kernels import LocalAverage, Polynomial, PseudoInverse
+from spectralgp.model.kernels import Polynomial
 from spectralgp.model.spectra import ExactSpectrum, Quadrature
 from spectralgp.show.plots import plot_filter
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS

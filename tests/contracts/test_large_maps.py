@@ -10,13 +10,12 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 import spectralgp
 from oracle import relative_error
-from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
+from spectralgp import Bernoulli, Chebyshev, Graph, GraphGPRegressor, Poisson, Polynomial, StudentT, graph_gp
 from spectralgp.learning import Task
 from spectralgp.learning.missing import LatentExpectation
 from spectralgp.model.fields import ObservationModel, find_sites
 from spectralgp.model.fields.covariances import white_noise
 from spectralgp.model.fields.curvatures import ProbedLatentCovariance
-from spectralgp.model.likelihoods import Bernoulli, Poisson, StudentT
 
 N_NODES = 300
 POINTS = np.random.default_rng(0).random((N_NODES, 2))

@@ -8,13 +8,9 @@ from scipy.stats import t as student
 
 from cases import Waiting
 from oracle import derivative, relative_error
+from spectralgp import Bernoulli, Binomial, NegativeBinomial, Poisson, StudentT
 from spectralgp.model.likelihoods import (
-    Bernoulli,
-    Binomial,
     Gaussian,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
     as_likelihood,
     learn_parameters,
     log_bounds,

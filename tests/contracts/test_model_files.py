@@ -418,7 +418,7 @@ ENDS = [  # of what a field may be, and what is just beyond
     (kernels.Polynomial, "upper", [LEAST], [0.0]),
     (kernels.Diffusion, "strength", [LEAST], [0.0]),
     (kernels.Diffusion, "strength_bounds", [[0.0, "Infinity"], "fixed"], [[-LEAST, 1.0], ["NaN", 1.0], [1.0]]),
-    (kernels.RandomWalk, "steps", [1, 10_000], [0, 10_001]),
+    (spectralgp.RandomWalk, "steps", [1, 10_000], [0, 10_001]),
     (kernels.Response, "parameter_bounds", [[["-Infinity", 2.0]], []], [[[1.0]]]),
     (kernels.KernelSum, "kernels", [[KERNEL], [KERNEL] * 3], [[]]),
     (kernels.WithResidual, "kernels", [[KERNEL] * 2], [[KERNEL], [KERNEL] * 3]),

@@ -8,12 +8,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Diffusion, Graph, graph_gp
+from spectralgp import Bernoulli, Binomial, Diffusion, Graph, NegativeBinomial, Poisson, StudentT, graph_gp
 from spectralgp._basics.progress import reporting_to
 from spectralgp.model.fields import EffectPrior, ObservationModel, Sites, find_sites, sites
 from spectralgp.model.fields import curvatures as tables
 from spectralgp.model.fields.covariances import white_noise
-from spectralgp.model.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
+from spectralgp.model.likelihoods import Gaussian, Likelihood
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
 N_DRAWS = 40_000

@@ -20,13 +20,13 @@ from solver_problems import (
 
 import oracle
 from cases import GRAPHS, WEIGHTS
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPRegressor, Matern, RegularizedLaplacian
 from spectralgp.datasets import sensor_graph
 from spectralgp.graphs import Graph
 from spectralgp.learning import Outcome, Sqp, Task, learn
 from spectralgp.learning import sqp as sqp_module
 from spectralgp.learning.objective import Objective
-from spectralgp.model.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.spectra import Chebyshev, Exact, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 

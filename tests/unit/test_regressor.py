@@ -16,24 +16,22 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
-from spectralgp import GraphGPRegressor, Sqp, Stacking
-from spectralgp.graphs import Graph
-from spectralgp.learning import Solver
-from spectralgp.model.fields import Mixture
-from spectralgp.model.kernels import (
+from spectralgp import (
     Cosine,
-    Diffusion,
     GlobalFilter,
-    Identity,
+    GraphGPRegressor,
     LocalAverage,
     Matern,
-    Polynomial,
     PseudoInverse,
     RandomWalk,
     RegularizedLaplacian,
-    Response,
-    WithResidual,
+    Sqp,
+    Stacking,
 )
+from spectralgp.graphs import Graph
+from spectralgp.learning import Solver
+from spectralgp.model.fields import Mixture
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, Response, WithResidual
 from tolerances import FORMULA, GRADIENT, OPTIMUM, STANDARD_ERRORS
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas

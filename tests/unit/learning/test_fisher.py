@@ -9,10 +9,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from cases import KERNELS, WEIGHTS
+from spectralgp import LocalAverage
 from spectralgp.graphs import Graph
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective, fisher_information
-from spectralgp.model.kernels import LocalAverage, Polynomial
+from spectralgp.model.kernels import Polynomial
 from spectralgp.model.spectra import Chebyshev, Exact, decompose
 from tolerances import FORMULA, GRADIENT, QUADRATURE
 

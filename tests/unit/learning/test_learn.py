@@ -9,8 +9,9 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cases import GRAPHS
+from spectralgp import LocalAverage
 from spectralgp.learning import Sqp, Task, learn, learn_all
-from spectralgp.model.kernels import Diffusion, Identity, LocalAverage, Polynomial, with_residual
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, with_residual
 from tolerances import OPTIMUM
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)

@@ -18,6 +18,8 @@ from spectralgp import (
     Graph,
     Identity,
     LocalAverage,
+    NegativeBinomial,
+    Poisson,
     Polynomial,
     Task,
     graph_gp,
@@ -35,7 +37,7 @@ from spectralgp.learning.missing import (
 )
 from spectralgp.model.fields import ObservationModel, partial_observations
 from spectralgp.model.kernels import WithResidual
-from spectralgp.model.likelihoods import NegativeBinomial, Poisson, parameter_slopes
+from spectralgp.model.likelihoods import parameter_slopes
 from spectralgp.model.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 

@@ -8,7 +8,6 @@ from spectralgp.graphs.operators.base import (
     keeps_constants,
     lanczos,
     largest_eigenvalue,
-    largest_ritz_value,
     low_diagonals,
     probed_terms,
     quadrature_weights,

@@ -18,7 +18,6 @@ from spectralgp.model.kernels.inputs import (
     IndependentSignals,
     InputKernel,
     KernelLike,
-    KernelTerm,
     LearntInputKernel,
     PrecomputedCovariance,
     StandardisedKernel,
@@ -33,16 +32,5 @@ from spectralgp.model.kernels.inputs import (
     with_amplitude,
     without_amplitude,
 )
-from spectralgp.model.kernels.named import (
-    Cosine,
-    Diffusion,
-    GlobalFilter,
-    Identity,
-    LocalAverage,
-    Matern,
-    PseudoInverse,
-    RandomWalk,
-    RegularizedLaplacian,
-    Response,
-)
+from spectralgp.model.kernels.named import Diffusion, Identity, Response
 from spectralgp.model.kernels.polynomial import Polynomial

@@ -3,23 +3,12 @@
 from spectralgp.model.likelihoods.base import (
     Likelihood,
     Terms,
-    ValueCondition,
-    expectation,
     predictive_distribution,
     predictive_log_density,
     quantile_of,
     randomised_pit,
 )
-from spectralgp.model.likelihoods.kinds import (
-    Bernoulli,
-    Binomial,
-    Gaussian,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-    as_likelihood,
-    named_likelihoods,
-)
+from spectralgp.model.likelihoods.kinds import Gaussian, as_likelihood, named_likelihoods
 from spectralgp.model.likelihoods.parameters import (
     check_derivatives,
     learn_parameters,
