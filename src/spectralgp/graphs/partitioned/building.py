@@ -48,9 +48,6 @@ BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the
 FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
 
-# -------------------------------------------------------------------------------------- the folder that is being built
-
-
 @dataclass(frozen=True, eq=False)
 class BuildRequest:
     """Common arguments of the builders; see `PartitionedGraph.from_graph`."""
@@ -197,7 +194,8 @@ def building(
                 "Pass names=[str(name) for name in names]."
             )
     files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
-    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in _contents(home)):
+    found = [home] if home.is_file() else home.glob("*")  # nothing if there is no such folder
+    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
     if not request.overwrite:
         _require_unfinished(home)  # before anything is written
@@ -225,16 +223,6 @@ def building(
         except (TypeError, ValueError):
             _clear(home)
             raise
-
-
-def _contents(folder: Path) -> list[Path]:
-    """Paths in a folder, in one call: another process may create the folder at any time."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except NotADirectoryError:
-        return [folder]
 
 
 def _require_unfinished(folder: Path) -> None:
@@ -266,9 +254,6 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
             digest.update(repr(argument).encode())
         digest.update(b"|")
     return digest.hexdigest()
-
-
-# ----------------------------------------------------------------------------------------------- one builder at a time
 
 
 @contextmanager
@@ -336,9 +321,6 @@ def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
     return False
 
 
-# ------------------------------------------------------------------------------------------------- rows of the weights
-
-
 def _own_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
     own = build.own(number)
     with np.errstate(over="ignore"):
@@ -390,17 +372,17 @@ def _number_of_rings(build: BuildDirectory) -> int:
 
 def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
     """Ranks of the nodes at `hop` hops from a partition, sorted."""
-    build.store(f"ring-{hop}", number, lambda: {"ranks": _next_ring(build, number, hop)})
+
+    def neighbours() -> dict[str, NDArray[Any]]:
+        """Neighbours of the last ring, or of the partition, outside the partition and the last two rings."""
+        own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
+        rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
+        found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
+        found = found[(found < own.start) | (found >= own.stop)]
+        return {"ranks": np.setdiff1d(found, np.concatenate([found[:0], *last]))}
+
+    build.store(f"ring-{hop}", number, neighbours)
     return build.stored(f"ring-{hop}", number, "ranks")
-
-
-def _next_ring(build: BuildDirectory, number: int, hop: int) -> Integers:
-    """Neighbours of the last ring, or of the partition, outside the partition and the last two rings."""
-    own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
-    rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
-    found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
-    found = found[(found < own.start) | (found >= own.stop)]
-    return np.setdiff1d(found, np.concatenate([found[:0], *last]))
 
 
 def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:

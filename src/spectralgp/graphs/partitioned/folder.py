@@ -79,9 +79,6 @@ def checksum(path: Path) -> tuple[int, str]:
         return file.tell(), digest.hexdigest()
 
 
-# ------------------------------------------------------------------------------------------------------- the head
-
-
 @dataclass(frozen=True, eq=False)
 class FolderHeader:
     """Head of a partitioned graph: its properties, and the checksums of its files."""
@@ -157,9 +154,6 @@ def read_head(folder: Path) -> FolderHeader:
     return head
 
 
-# ------------------------------------------------------------------------------------------------------- the arrays
-
-
 def read_array(path: Path) -> NDArray[Any]:
     """Array of a file, memory-mapped and read-only; an empty one is read."""
     try:
@@ -200,16 +194,15 @@ def read_verified(folder: str, content_hash: str, number: int) -> Partition:
     limits = {"nodes": sum(sizes), "indices": part.n_local, "weights": np.inf, "degrees": np.inf}
     limits |= {"boundary": part.n_own, "halo_owner": len(sizes), "halo_place": max(sizes)}
     begins = {"ends": sizes[number], "indptr": 0, "boundary_ends": 0}
-    wrong = []
-    for name, array in ((name, getattr(part, name)) for name in ARRAYS):
+    for name in ARRAYS:
+        array = getattr(part, name)
         if name in begins:
             is_right = array[0] == begins[name] and np.all(array[1:] >= array[:-1])
         else:  # comparisons with NaN are false
             is_right = np.min(array, initial=0) >= 0 and np.max(array, initial=0) < limits[name]
-        wrong += [] if is_right else [name]
-    if wrong:
-        home = Path(folder) / numbered(PART, number)
-        raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong[0]} in {home}. {_AGAIN}")
+        if not is_right:
+            home = Path(folder) / numbered(PART, number)
+            raise ValueError(f"folder must hold partitions of one graph; got wrong {name} in {home}. {_AGAIN}")
     return part
 
 

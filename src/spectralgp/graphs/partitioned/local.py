@@ -363,11 +363,6 @@ def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) ->
     return Message(message.values[:, rows], rows)
 
 
-def step_results(state: RecurrenceState) -> list[Any]:
-    """Results of the last steps."""
-    return state.results
-
-
 def probe_totals(state: RecurrenceState) -> Any:
     """Sums over probes."""
     return state.carried["total"]

@@ -175,17 +175,18 @@ class PartitionedOperator(Operator):
     def load(self, signals: Any) -> PartitionedBlock:
         signals, n_signals = as_dask(signals), int(signals.shape[0])
         if is_dask_array(signals):
-            return PartitionedBlock(self, self._load_dask(signals), n_signals)
-        if isinstance(signals, np.memmap) and isinstance(signals.base, mmap.mmap):
+            parts = self._load_dask(signals)
+        elif isinstance(signals, np.memmap) and isinstance(signals.base, mmap.mmap):
             order = "C" if signals.flags.c_contiguous else "F"
             where = (str(signals.filename), signals.dtype.str, int(signals.offset), signals.shape, order)
             parts = self.each(local.read_map, ((key, *where) for key in self.keys))
-            return PartitionedBlock(self, parts, n_signals)
-        values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
-        with warnings.catch_warnings():
-            # an array in memory is sent with the tasks, so that they can run again if a worker is lost
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            parts = self.each(local.as_block, ((key, values[:, self.graph.own_nodes(key.number)]) for key in self.keys))
+        else:
+            values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
+            rows = ((key, values[:, self.graph.own_nodes(key.number)]) for key in self.keys)
+            with warnings.catch_warnings():
+                # an array in memory is sent with the tasks, so that they can run again if a worker is lost
+                warnings.filterwarnings("ignore", message="Sending large graph")
+                parts = self.each(local.as_block, rows)
         return PartitionedBlock(self, parts, n_signals)
 
     def _load_dask(self, signals: Any) -> Futures:
@@ -329,7 +330,7 @@ class _Pass:
     def sums(self, n_steps: int, steps: local.Steps) -> list[Any]:
         """Take steps, and sum their results in the order of the partitions."""
         self.advance(n_steps, steps)
-        found = self.operator.gather(self.operator.each(local.step_results, zip(self.states)))
+        found = self.operator.gather(self.operator.each(getattr, ((state, "results") for state in self.states)))
         return [tuple(np.sum(parts, axis=0) for parts in zip(*step, strict=True)) for step in zip(*found, strict=True)]
 
 

@@ -18,7 +18,6 @@ PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")
 POINTS_AT_ONCE = 1 << 18  # points whose place on the curve is computed at once
 BITS = 21  # of each axis of the curve: three of them fit 64 bits
 
-
 Partitioning = tuple[Integers, NDArray[np.int64]]
 """Nodes by partition; and the start of each partition, followed by the number of nodes."""
 
@@ -52,7 +51,11 @@ def cut_nodes(
     along = reverse_cuthill_mckee(matrix, symmetric_mode=True)
     if partitioner == "rcm" or n_partitions == 1:
         return in_equal_pieces(along, n_partitions)
-    return _metis(matrix, along, n_partitions)
+    pymetis = require("pymetis", "metis", "to cut a graph by METIS")
+    _, parts = pymetis.part_graph(n_partitions, adjacency=pymetis.CSRAdjacency(matrix.indptr, matrix.indices))
+    partitions = np.asarray(parts, dtype=np.int64)
+    order = along[np.argsort(partitions[along], kind="stable")]  # of reverse Cuthill-McKee within each partition
+    return _of_partitions(partitions, order, n_partitions)
 
 
 def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
@@ -116,19 +119,6 @@ def _of_partitions(partitions: NDArray[Any], order: NDArray[np.int64], n_partiti
             f"{n_partitions}. Pass a smaller n_partitions, or another partitioner."
         )
     return order, np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _metis(matrix: Any, along: NDArray[Any], n_partitions: int) -> Partitioning:
-    """Partitioning by METIS; within a partition nodes are in the order of reverse Cuthill-McKee."""
-    pymetis = require("pymetis", "metis", "to cut a graph by METIS")
-    adjacency = pymetis.CSRAdjacency(matrix.indptr, matrix.indices)
-    _, parts = pymetis.part_graph(n_partitions, adjacency=adjacency)
-    partitions = np.asarray(parts, dtype=np.int64)
-    order = along[np.argsort(partitions[along], kind="stable")]
-    return _of_partitions(partitions, order, n_partitions)
-
-
-# --------------------------------------------------------------------------------------------- the Hilbert curve
 
 
 def hilbert_index(cells: NDArray[np.uint64], bits: int = BITS) -> NDArray[np.uint64]:

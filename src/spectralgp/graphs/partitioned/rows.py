@@ -55,9 +55,6 @@ def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> N
         finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
 
 
-# ----------------------------------------------------------------------------------------------------------- from edges
-
-
 def build_from_edges(
     edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
 ) -> None:
@@ -140,17 +137,14 @@ def _rows_from_edges(build: BuildDirectory, number: int, n_blocks: int, name: No
     return matrix
 
 
-# ---------------------------------------------------------------------------------------------------------- from points
-
-
 def build_from_points(points: Any, joining: PointJoin, names: Any, request: BuildRequest) -> None:
     """Build for `PartitionedGraph.from_points`."""
     as_option(joining.metric, "metric", tuple(METRICS))
     blocks = point_blocks(points)
-    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
-    if not found:
+    extents = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
+    if not extents:
         raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
-    sizes, low, high = zip(*found, strict=True)
+    sizes, low, high = zip(*extents, strict=True)
     joining.places(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses invalid coordinates
     n_nodes = sum(sizes)
     given, joining = ["points", blocks.fingerprint, joining], joining.checked(n_nodes)
@@ -162,7 +156,10 @@ def build_from_points(points: Any, joining: PointJoin, names: Any, request: Buil
         build.store_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
         build.store_each("points", lambda number: _with_box(joining, coordinates[build.order[build.own(number)]]))
         build.store_each("neighbours", partial(_neighbours, build, joining))
-        bandwidth = _bandwidth(build, joining)
+        bandwidth = joining.bandwidth
+        if joining.weights == "gaussian" and bandwidth is None:  # the mean of all squared distances
+            found = [build.stored("neighbours", number, "squared") for number in range(build.n_partitions)]
+            bandwidth = usual_bandwidth(found) if any(map(len, found)) else None
         # each weight is computed once, for the rows of both ends
         squared = partial(build.stored, "neighbours", array="squared")
         build.store_each(
@@ -214,23 +211,25 @@ def _with_box(joining: PointJoin, points: Array) -> dict[str, NDArray[Any]]:
 
 def _neighbours(build: BuildDirectory, joining: PointJoin, number: int) -> dict[str, NDArray[Any]]:
     """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
-    find = _nearest if joining.radius is None else _within
-    starts, ends = find(build, joining, number)
-    squared = _squared(build, joining, number, starts, ends)
+    starts, ends = (_nearest if joining.radius is None else _within)(build, joining, number)
+    own, points = build.own(number), build.stored("points", number, "points")
+    inside = (ends >= own.start) & (ends < own.stop)
+    foreign, where = np.unique(ends[~inside], return_inverse=True)
+    theirs = [build.stored("points", other, "points")[places] for other, places in build.by_owner(foreign)]
+    positions = ends - own.start
+    positions[~inside] = len(points) + where
+    # computed as for a graph in memory
+    squared = joining.places(np.concatenate([points, *theirs])).squared_distances(starts, positions)
     if joining.radius is not None:
         near = np.sqrt(squared) <= joining.radius
         starts, ends, squared = starts[near], ends[near], squared[near]
     return sorted_by_owner(build, ends, {"starts": starts.astype(np.int32), "squared": squared})
 
 
-def _points_of(build: BuildDirectory, number: int) -> Array:
-    return np.array(build.stored("points", number, "points"))
-
-
 def _nearest(build: BuildDirectory, joining: PointJoin, number: int) -> tuple[Integers, Integers]:
     """Own positions and ranks of the nearest others of every own point in turn."""
     own, n_neighbors = build.own(number), cast(int, joining.n_neighbors)
-    embedded = joining.places(_points_of(build, number)).embedded()
+    embedded = joining.places(np.array(build.stored("points", number, "points"))).embedded()
     n_own = len(embedded)
     distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
     among = min(n_neighbors + 1, n_own)
@@ -251,7 +250,7 @@ def _nearest(build: BuildDirectory, joining: PointJoin, number: int) -> tuple[In
 
 def _within(build: BuildDirectory, joining: PointJoin, number: int) -> tuple[Integers, Integers]:
     """Pairs within the radius, each once: among own points, and with points of later partitions."""
-    own, places = build.own(number), joining.places(_points_of(build, number))
+    own, places = build.own(number), joining.places(np.array(build.stored("points", number, "points")))
     embedded, reach = places.embedded(), places.reach(cast(float, joining.radius))
     pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
     starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
@@ -281,26 +280,6 @@ def _near(
         near = np.flatnonzero(gaps <= reaches[asking].max() * SLACK)
         if near.size:
             yield asking, near + build.own(other).start, points[near]
-
-
-def _squared(build: BuildDirectory, joining: PointJoin, number: int, starts: Integers, ends: Integers) -> Array:
-    """Squared distances from own points to others, computed as for a graph in memory."""
-    own, n_own = build.own(number), int(build.starts[number + 1] - build.starts[number])
-    inside = (ends >= own.start) & (ends < own.stop)
-    foreign, where = np.unique(ends[~inside], return_inverse=True)
-    owned = build.by_owner(foreign)
-    theirs = (build.stored("points", other, "points")[places] for other, places in owned)
-    positions = ends - own.start
-    positions[~inside] = n_own + where
-    return joining.places(np.concatenate([_points_of(build, number), *theirs])).squared_distances(starts, positions)
-
-
-def _bandwidth(build: BuildDirectory, joining: PointJoin) -> float | None:
-    """Bandwidth of Gaussian weights: the given one, or the mean of all squared distances."""
-    if joining.weights != "gaussian" or joining.bandwidth is not None:
-        return joining.bandwidth
-    found = [build.stored("neighbours", number, "squared") for number in range(build.n_partitions)]
-    return usual_bandwidth(found) if sum(map(len, found)) else None
 
 
 def _rows_from_points(build: BuildDirectory, joining: PointJoin, number: int) -> Any:

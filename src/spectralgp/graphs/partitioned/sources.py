@@ -73,9 +73,6 @@ def _parts(frame: Any) -> list[Any]:
     return [frame.partitions[number].to_delayed()[0] for number in range(frame.npartitions)]
 
 
-# --------------------------------------------------------------------------------------------------------- signals
-
-
 def as_dask(array: Any) -> Any:
     """Convert a Zarr array to Dask's; return others unchanged."""
     if type(array).__module__.partition(".")[0] != "zarr":
