@@ -11,18 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlia
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    Kernel,
-    KernelOperator,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-)
+from sklearn.gaussian_process import kernels as sklearn_kernels
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Product
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp._basics.saved import axes, ge
@@ -38,7 +28,11 @@ LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
 MOST_DISTANT = 1_500  # inputs, at even intervals, for the median distance
 MARKOV_SMOOTHNESS = (0.5, 1.5, 2.5)  # of Matern kernels that are processes with one state, two or three
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
-_OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
+_OF_A_DISTANCE = (
+    RBF,
+    sklearn_kernels.Matern,
+    sklearn_kernels.RationalQuadratic,
+)  # functions of |x - x'| / length_scale
 
 
 class MaternTerm(NamedTuple):
@@ -303,7 +297,7 @@ class StandardisedKernel(InputKernel):
     @property
     def described(self) -> Kernel:
         values = np.exp(self.logarithms)
-        linear, level = DotProduct(0.0, "fixed"), ConstantKernel(values[-1])
+        linear, level = sklearn_kernels.DotProduct(0.0, "fixed"), ConstantKernel(values[-1])
         if self.terms == ("linear",):
             return ConstantKernel(1 / max(1, self.offset.size), "fixed") * linear + level
         smooth = RBF(values[0])
@@ -376,9 +370,9 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
 
     The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out.
     """
-    if isinstance(kernel, KernelOperator):
+    if isinstance(kernel, sklearn_kernels.KernelOperator):
         return np.concatenate([length_scale_centres(part, inputs) for part in (kernel.k1, kernel.k2)])
-    if isinstance(kernel, Exponentiation):
+    if isinstance(kernel, sklearn_kernels.Exponentiation):
         return length_scale_centres(kernel.kernel, inputs)
     centres: list[float] = []
     for parameter in (one for one in kernel.hyperparameters if not one.fixed):
@@ -407,7 +401,7 @@ def matern_terms(kernel: InputKernel, inputs: Array) -> tuple[MaternTerm, ...]:
 
 def _matern_terms(kernel: Any, place: int) -> tuple[MaternTerm, ...] | None:
     """Terms of a sum of Matern kernels times constants, whose parameters begin at a place; None for other kernels."""
-    if isinstance(kernel, Sum):
+    if isinstance(kernel, sklearn_kernels.Sum):
         first, second = _matern_terms(kernel.k1, place), _matern_terms(kernel.k2, place + kernel.k1.n_dims)
         return None if first is None or second is None else first + second
     if isinstance(kernel, Product):
@@ -420,7 +414,11 @@ def _matern_terms(kernel: Any, place: int) -> tuple[MaternTerm, ...] | None:
                     one._replace(variance=factor * one.variance, of_variance=one.of_variance + places) for one in terms
                 )
         return None
-    if type(kernel) is not Matern or kernel.nu not in MARKOV_SMOOTHNESS or np.ndim(kernel.length_scale) > 0:
+    if (
+        type(kernel) is not sklearn_kernels.Matern
+        or kernel.nu not in MARKOV_SMOOTHNESS
+        or np.ndim(kernel.length_scale) > 0
+    ):
         return None
     rate = float(np.sqrt(2 * kernel.nu) / kernel.length_scale)
     return (MaternTerm(1.0, kernel.nu, rate, (), tuple(range(place, place + kernel.n_dims))),)

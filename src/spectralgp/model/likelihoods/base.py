@@ -33,12 +33,7 @@ class AuxiliaryData(TypedDict, total=False):
     covariates: Any
 
 
-def _rule(n_points: int) -> tuple[Array, Array]:
-    points, weights = hermegauss(n_points)
-    return points, weights / weights.sum()
-
-
-RULES = {n_points: _rule(n_points) for n_points in (POINTS, DENSITY_POINTS)}
+RULES = {n: (points, weights / weights.sum()) for n in (POINTS, DENSITY_POINTS) for points, weights in [hermegauss(n)]}
 
 
 def expectation(function: Callable[[Array], Array], mean: Array, variance: Array, n_points: int = POINTS) -> Array:
