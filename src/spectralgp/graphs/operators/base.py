@@ -84,10 +84,8 @@ class Operator(ABC):
             yield squares, crosses
 
     def filtered(self, columns: Any, coefficients: Array) -> Any:
-        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``; the block is not changed.
-
-        Coefficients ``G`` have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column.
-        """
+        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``; the block is not changed."""
+        # coefficients G have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column
         term = blocks.combine_columns if coefficients.ndim == 3 else blocks.scale_columns
         n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
         current, previous = self.zeros(n_outputs), self.zeros(n_outputs)
@@ -165,10 +163,8 @@ def keeps_constants(operator: Operator) -> bool:
 
 
 def largest_eigenvalue(operator: Operator) -> tuple[float, float]:
-    """Largest eigenvalue of ``L`` by the Lanczos method, and its residual, within which an eigenvalue lies.
-
-    If many eigenvalues crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
-    """
+    """Largest eigenvalue of ``L`` by the Lanczos method, and its residual, within which an eigenvalue lies."""
+    # if many eigenvalues crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths
     # not random signs, often orthogonal to the last eigenvector of a bipartite graph, which consists of signs
     rows = operator.tridiagonal(random_normal(operator, 1, np.random.default_rng(0)))
     value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, operator.n_nodes))
@@ -184,10 +180,8 @@ def tighten(operator: Operator, largest: float, residual: float) -> None:
 def lanczos(
     apply: Callable[[Any], Any], inner: Callable[[Any, Any], float], start: Any
 ) -> Iterator[tuple[float, float]]:
-    """Yield the entries of the tridiagonal matrix on its diagonal and next to it, one row per step.
-
-    Only two vectors are kept: lost orthogonality merely repeats eigenvalues. A second entry of zero is the last.
-    """
+    """Yield the tridiagonal matrix row by row: its entries on the diagonal and next to it, where a zero is the last."""
+    # only two vectors are kept: lost orthogonality merely repeats eigenvalues
     current = start * (1 / math.sqrt(inner(start, start)))
     previous, length = None, 0.0
     while True:

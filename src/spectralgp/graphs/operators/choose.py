@@ -21,10 +21,7 @@ from spectralgp.graphs.operators.cuda import CudaOperator
 
 
 class PlainOperator(Operator):
-    """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
-
-    It is ``diag(diagonal) - weights``, on the host; blocks have the library, device and dtype of `prototype`.
-    """
+    """Laplacian as a matrix of an array library that follows the array API, for blocks such as `prototype`."""
 
     def __init__(self, laplacian: Any, weights: Any, diagonal: Array, prototype: Any) -> None:
         super().__init__(laplacian.shape[0], gershgorin_bound(weights, diagonal))
@@ -67,11 +64,7 @@ class PlainOperator(Operator):
 
 
 def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
-    """Operator of the Laplacian ``diag(diagonal) - weights``, on the host, for signals such as `prototype`.
-
-    NumPy arrays and files run on the CPU or on `device`; CuPy arrays and torch CUDA tensors on their own device; arrays
-    of other libraries that follow the array API on theirs too, with dense matrices.
-    """
+    """Operator of the Laplacian ``diag(diagonal) - weights``, on the host, for signals such as `prototype`."""
     precision = precision_of(prototype)
     library = type(prototype).__module__.partition(".")[0]
     if library == "cupy":
@@ -80,11 +73,11 @@ def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | N
         if prototype.device.type == "cuda" and find_spec("cupy") is not None:
             return _cuda(weights, diagonal, precision, "torch")
         return _torch(weights, diagonal, prototype)
-    if library != "numpy" and is_array_api_obj(prototype):  # other libraries: no common sparse format
+    if library != "numpy" and is_array_api_obj(prototype):  # dense: other libraries have no common sparse format
         xp = array_namespace(prototype)
         dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=prototype.dtype, device=prototype.device)
         return PlainOperator(dense, weights, diagonal, prototype)
-    if device in (None, "cpu"):
+    if device in (None, "cpu"):  # NumPy arrays and files run on the CPU or on `device`, others on their own
         if _has_numba():
             return CpuOperator(weights, diagonal, precision)
         laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)

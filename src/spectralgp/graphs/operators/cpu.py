@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.operators.base import Operator
 
-REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
+REORDERED_FROM = 50_000  # nodes, from which an order is worth finding in which neighbours lie close in memory
 VALUES_READ_AT_ONCE = 2**22
 FEWEST_IN_PARALLEL = 2**17  # values of a block, below which threads cost more than they save
 
@@ -26,10 +26,7 @@ if sys.platform != "win32":  # which has no fork
 
 
 class CpuOperator(Operator):
-    """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse matrix, applied by compiled loops.
-
-    Nodes are renumbered if `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
-    """
+    """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse matrix, applied by compiled loops."""
 
     def __init__(self, weights: Any, diagonal: Array, dtype: Any = np.float64, reorder: bool | None = None) -> None:
         super().__init__(weights.shape[0], gershgorin_bound(weights, diagonal))

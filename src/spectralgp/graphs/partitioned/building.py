@@ -46,6 +46,7 @@ LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
 PROCESS = secrets.token_hex(8)  # distinguishes this process from an earlier one of the same number
 BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
 FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +84,10 @@ class BuildDirectory:
         """Largest possible number of rings of halos."""
         return MAX_AUTO_HOPS if self.n_hops == "auto" else self.n_hops
 
-    def store(
-        self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
-    ) -> None:
-        """Write the arrays of a step, unless they exist; those in `home` are synchronised to disk first."""
-        name = numbered(step, number)
-        target, beside = (home or self.scratch) / name, self.scratch / f"{name}.unfinished"
+    def store(self, step: str, number: int, make: Callable[[], Arrays]) -> None:
+        """Write the arrays of a step, unless they exist; partitions go to the folder, synchronised to disk first."""
+        name, is_partition = numbered(step, number), step == PART
+        target, beside = (self.folder if is_partition else self.scratch) / name, self.scratch / f"{name}.unfinished"
         if target.is_dir():
             return
         arrays = make()
@@ -97,22 +96,16 @@ class BuildDirectory:
         for array_name, array in arrays.items():
             with (beside / f"{array_name}.npy").open("wb") as file:
                 np.save(file, array)
-                if home is not None:
+                if is_partition:
                     file.flush()
                     os.fsync(file.fileno())
         os.replace(beside, target)
 
-    def store_each(
-        self,
-        step: str,
-        make: Callable[[int], dict[str, NDArray[Any]]],
-        n_times: int | None = None,
-        home: Path | None = None,
-    ) -> None:
+    def store_each(self, step: str, make: Callable[[int], Arrays], n_times: int | None = None) -> None:
         """Write the arrays of a step for each partition, or `n_times`, in turn."""
         n_times = self.n_partitions if n_times is None else n_times
         for number in range(n_times):
-            self.store(step, number, partial(make, number), home)
+            self.store(step, number, partial(make, number))
             step_done(f"{step} {number + 1} of {n_times}")
 
     def stored(self, step: str, number: int, array: str) -> NDArray[Any]:
@@ -129,7 +122,7 @@ class BuildDirectory:
     def store_partitioning(self, make: Callable[[], Partitioning]) -> None:
         """Write the partitioning."""
 
-        def arrays() -> dict[str, NDArray[Any]]:
+        def arrays() -> Arrays:
             order, starts = make()
             rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
             rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
@@ -321,7 +314,7 @@ def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
     return False
 
 
-def _own_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
+def _own_rows(build: BuildDirectory, number: int, matrix: Any) -> Arrays:
     own = build.own(number)
     with np.errstate(over="ignore"):
         degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, like `Graph.degrees`
@@ -373,7 +366,7 @@ def _number_of_rings(build: BuildDirectory) -> int:
 def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
     """Ranks of the nodes at `hop` hops from a partition, sorted."""
 
-    def neighbours() -> dict[str, NDArray[Any]]:
+    def neighbours() -> Arrays:
         """Neighbours of the last ring, or of the partition, outside the partition and the last two rings."""
         own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
         rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
@@ -390,7 +383,7 @@ def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
     return [build.rows(owner)[places] for owner, places in build.by_owner(ranks)]
 
 
-def _partition_arrays(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
+def _partition_arrays(build: BuildDirectory, number: int, n_hops: int) -> Arrays:
     own = build.own(number)
     n_own = own.stop - own.start
     rings = [np.array(_ring(build, number, hop)) for hop in range(1, n_hops + 1)]
@@ -428,7 +421,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     """Write partitions from their own rows, in canonical form over the user's nodes, then the head; clean up."""
     build.store_each("rows", lambda number: _own_rows(build, number, rows(number)))
     n_hops, numbers = _number_of_rings(build), range(build.n_partitions)
-    build.store_each(PART, lambda number: _partition_arrays(build, number, n_hops), home=build.folder)
+    build.store_each(PART, lambda number: _partition_arrays(build, number, n_hops))
     has_names, has_coordinates = build.names is not None, coordinates is not None
     if has_names:
         build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))

@@ -185,10 +185,7 @@ def read_partition(folder: Path, number: int) -> Partition:
 
 
 def read_verified(folder: str, content_hash: str, number: int) -> Partition:
-    """One verified partition, memory-mapped, for computation.
-
-    Checksums are compared when a process first reads it. Ranges are checked each time, since compiled loops do not.
-    """
+    """One verified partition, memory-mapped: checksums once per process, ranges each time."""
     _verify_once(folder, content_hash, tuple(f"{numbered(PART, number)}/{name}.npy" for name in ARRAYS))
     part, sizes = read_partition(Path(folder), number), _head_of(folder, content_hash).sizes
     limits = {"nodes": sum(sizes), "indices": part.n_local, "weights": np.inf, "degrees": np.inf}
@@ -196,7 +193,7 @@ def read_verified(folder: str, content_hash: str, number: int) -> Partition:
     begins = {"ends": sizes[number], "indptr": 0, "boundary_ends": 0}
     for name in ARRAYS:
         array = getattr(part, name)
-        if name in begins:
+        if name in begins:  # compiled loops check no ranges
             is_right = array[0] == begins[name] and np.all(array[1:] >= array[:-1])
         else:  # comparisons with NaN are false
             is_right = np.min(array, initial=0) >= 0 and np.max(array, initial=0) < limits[name]

@@ -269,10 +269,8 @@ def moment_steps(local: LocalLaplacian, state: RecurrenceState, scale: float, en
 def probe_steps(
     local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], coefficients: Array
 ) -> None:
-    """``T_k(A) z`` of probes ``z``, with sums of ``z * f(L) z``.
-
-    Coefficients have shape (n_functions, n_steps); the first ones have one more column, for ``T_0``.
-    """
+    """``T_k(A) z`` of probes ``z``, with sums of ``z * f(L) z``."""
+    # coefficients have shape (n_functions, n_steps); the first ones have one more column, for T_0
     xp, terms = local.xp, iter(coefficients.T)
 
     def add(block: Any) -> None:
@@ -303,10 +301,8 @@ def _chebyshev_steps(state: RecurrenceState, scale: float, ends: list[int]) -> I
 def clenshaw_steps(
     local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], coefficients: Array, is_last: bool
 ) -> None:
-    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` combines the columns.
-
-    Coefficients have shape (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order.
-    """
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` combines the columns."""
+    # coefficients have shape (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
     if len(state.blocks) == 1:
         block = state.blocks.pop()
         state.carried.clear()

@@ -128,10 +128,7 @@ class PartitionedOperator(Operator):
             return list(self.client.gather(futures))
 
     def settle(self, futures: Futures) -> None:
-        """Wait until tasks are done: failures are raised here, and no long queue builds up.
-
-        If all known workers are lost at once, Dask never runs their tasks elsewhere: a RuntimeError.
-        """
+        """Wait until tasks are done: failures are raised here, and no long queue builds up."""
         client, distributed = self.client, require("distributed", "dask", PURPOSE)
         with explained_failures(client):
             while True:
@@ -140,7 +137,7 @@ class PartitionedOperator(Operator):
                     break
                 except distributed.TimeoutError:
                     alive = set(workers_of(client))
-                    if self._known and alive and not alive & self._known:
+                    if self._known and alive and not alive & self._known:  # Dask would run no task elsewhere
                         raise RuntimeError(
                             f"some worker must live as long as a pass; got all {len(self._known)} lost since it began. "
                             "Nothing was changed: run it again."

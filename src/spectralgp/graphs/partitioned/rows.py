@@ -21,7 +21,7 @@ from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import step_done
 from spectralgp.graphs import Graph
-from spectralgp.graphs.partitioned.building import BuildDirectory, BuildRequest, building, finish
+from spectralgp.graphs.partitioned.building import Arrays, BuildDirectory, BuildRequest, building, finish
 from spectralgp.graphs.partitioned.partitioning import as_partitioner, curve_order, cut_nodes, in_equal_pieces
 from spectralgp.graphs.partitioned.sources import READING, RowBlocks, open_table, table_blocks
 from spectralgp.graphs.points import METRICS, PointJoin, as_points, others_of, symmetrized, usual_bandwidth, weigh
@@ -98,7 +98,7 @@ def _whole_weights(edges: RowBlocks, n_nodes: int) -> Any:
     return matrix
 
 
-def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) -> dict[str, NDArray[Any]]:
+def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) -> Arrays:
     """Edges in both directions, sorted by the owners of the nodes that they start from."""
     starts, ends, values = edges
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
@@ -106,7 +106,7 @@ def _shuffled(build: BuildDirectory, edges: tuple[Integers, Integers, Array]) ->
     return sorted_by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
 
 
-def sorted_by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def sorted_by_owner(build: BuildDirectory, ranks: Integers, others: Arrays) -> Arrays:
     """Entries sorted by the owner of a node: positions there, further arrays, and ends of the owners' entries."""
     owners = build.owners(ranks)
     # sixteen bits are sorted in linear time
@@ -203,13 +203,13 @@ def _coordinates(build: BuildDirectory, blocks: RowBlocks) -> Array:
     return array
 
 
-def _with_box(joining: PointJoin, points: Array) -> dict[str, NDArray[Any]]:
+def _with_box(joining: PointJoin, points: Array) -> Arrays:
     """Points of a partition, and the lowest and highest corner of a box around them."""
     embedded = joining.places(points).embedded()
     return {"points": points, "box": np.stack([embedded.min(axis=0), embedded.max(axis=0)])}
 
 
-def _neighbours(build: BuildDirectory, joining: PointJoin, number: int) -> dict[str, NDArray[Any]]:
+def _neighbours(build: BuildDirectory, joining: PointJoin, number: int) -> Arrays:
     """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
     starts, ends = (_nearest if joining.radius is None else _within)(build, joining, number)
     own, points = build.own(number), build.stored("points", number, "points")

@@ -107,10 +107,7 @@ def with_amplitude(kernel: InputKernel, covariance: Array, amplitude: float) -> 
 
 
 def modes_of_inputs(kernel: InputKernel, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
-    """Eigendecomposition of ``K`` of signals divided by `scales`; zero replaces negative eigenvalues.
-
-    All but the level is multiplied by an `amplitude`.
-    """
+    """Modes of ``K``, all but the level times `amplitude`, of signals over `scales`; zero replaces negative values."""
     if kernel.is_identity:
         values = np.full(inputs.shape[0], amplitude)
         return Modes(values if scales is None else values / scales**2, np.eye(inputs.shape[0]))

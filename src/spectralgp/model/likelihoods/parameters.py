@@ -54,10 +54,7 @@ def with_log_parameters(likelihood: L, names: tuple[str, ...], logs: Array) -> L
 
 
 def learn_parameters(likelihood: L, names: tuple[str, ...], *observed: Array, unit: float = 1.0) -> tuple[L, float]:
-    """Likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain in nats.
-
-    `observed` is what `Likelihood.expected` takes.
-    """
+    """Likelihood with parameters that maximise the sum of `expected` log densities one by one, and the gain in nats."""
     gain = 0.0
     for name in names:
         (now,) = log_parameters(likelihood, (name,))
