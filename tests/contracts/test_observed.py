@@ -183,14 +183,14 @@ def test_leaving_out_is_deleting(fitted):
     without = spectralgp.model.fields.find_sites(posterior.sites.covariance, observations)
     law = without.mean[row], without.variance[row], exposure[row]
     # sites of the others stay as they are, and fixed effects too: near, not the same
-    assert np.max(np.abs(left.mean[row] / likelihoods.Poisson().mean(*law) - 1)) < 0.1
+    assert np.max(np.abs(left.mean[row] / spectralgp.Poisson().mean(*law) - 1)) < 0.1
     by_entry = fitted.leave_one_out("entry")
     assert np.array_equal(np.isnan(by_entry.log_density), np.isnan(values))
     assert fitted.leave_one_out("node").log_density.shape == (N_NODES,)
     # what is known of a value without itself is less than with it
     assert np.nanmean(by_entry.log_density) < np.nanmean(
         likelihoods.predictive_log_density(
-            likelihoods.Poisson(), np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure
+            spectralgp.Poisson(), np.nan_to_num(values), posterior.sites.mean, posterior.sites.variance, exposure
         )
     )
 
@@ -319,11 +319,11 @@ def test_covariates_in_a_gaussian_model_are_generalised_least_squares():
 # --------------------------------------------------------------------------------------------- files, and what is not
 
 
-@pytest.mark.parametrize("likelihood", ["poisson", likelihoods.NegativeBinomial(), likelihoods.StudentT(freedom=5.0)])
+@pytest.mark.parametrize("likelihood", ["poisson", spectralgp.NegativeBinomial(), spectralgp.StudentT(freedom=5.0)])
 def test_files_hold_all_of_it(likelihood, tmp_path):
     inputs, values, exposure = counts()
     covariates = {"own": exposure - 1.0}
-    seen = {} if isinstance(likelihood, likelihoods.StudentT) else {"exposure": exposure}
+    seen = {} if isinstance(likelihood, spectralgp.StudentT) else {"exposure": exposure}
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood)
     model.fit(inputs, values, covariates=covariates, **seen)
     model.save(tmp_path / "model.sgp")
