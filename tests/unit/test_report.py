@@ -35,13 +35,7 @@ from spectralgp.scores import Share, calibration_of, coverage, crps, mean_log_de
 from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, evenly_spaced, filter_figure, map_coordinates
-from spectralgp.show.report.numbers import (
-    FilterBands,
-    NewSignals,
-    SignalCounts,
-    VarianceShares,
-    signal_report,
-)
+from spectralgp.show.report.numbers import FilterBands, NewSignals, SignalCounts, VarianceShares, signal_report
 from spectralgp.show.report.page import page_of
 from spectralgp.show.report.shapes import shape_of
 from tolerances import EXACT, FORMULA

@@ -14,15 +14,7 @@ import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp import Graph, GraphGPRegressor, LocalAverage
 from spectralgp.graphs.operators import make_operator
-from spectralgp.model.signals import (
-    Units,
-    as_training,
-    expected_signals,
-    read_in,
-    read_signals,
-    reading,
-    state_of,
-)
+from spectralgp.model.signals import Units, as_training, expected_signals, read_in, read_signals, reading, state_of
 from tolerances import EXACT, FORMULA, QUADRATURE
 
 N_SIGNALS, N_NODES = 5, 7

@@ -8,13 +8,7 @@ from scipy.optimize import lsq_linear
 from settings import PAPER
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
-from solver_problems import (
-    INPUTS,
-    Problem,
-    lowest_response,
-    problem,
-    signals_of,
-)
+from solver_problems import INPUTS, Problem, lowest_response, problem, signals_of
 
 import oracle
 from cases import GRAPHS, WEIGHTS

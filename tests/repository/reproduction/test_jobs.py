@@ -9,15 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from reproduction.experiments import (
-    BAND_PASS,
-    BASELINES,
-    EXPERIMENTS,
-    LOW_PASS,
-    POLYNOMIALS,
-    FilterStudy,
-    Model,
-)
+from reproduction.experiments import BAND_PASS, BASELINES, EXPERIMENTS, LOW_PASS, POLYNOMIALS, FilterStudy, Model
 from reproduction.jobs import PredictionJob, _score, jobs_of
 from reproduction.problems import Problem, problem
 from reproduction.results import mean_score

@@ -16,12 +16,7 @@ import oracle
 from cases import GRAPHS
 from spectralgp.graphs import Graph
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
-from spectralgp.learning.candidates import (
-    Setting,
-    Variant,
-    learn_candidates,
-    with_tuned_means,
-)
+from spectralgp.learning.candidates import Setting, Variant, learn_candidates, with_tuned_means
 from spectralgp.learning.folds import _points
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
 from spectralgp.model.kernels import Diffusion, Identity, Polynomial

@@ -8,12 +8,7 @@ import pytest
 import spectralgp
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Task, condition, condition_shrunk, learn
 from spectralgp.learning import Candidate, Sqp
-from spectralgp.learning.candidates import (
-    differ_in_scale,
-    learn_candidates,
-    tuned,
-    with_tuned_means,
-)
+from spectralgp.learning.candidates import differ_in_scale, learn_candidates, tuned, with_tuned_means
 from spectralgp.model.fields import leave_one_out
 from spectralgp.model.kernels import StandardisedKernel, with_residual
 from spectralgp.model.signals import read_signals

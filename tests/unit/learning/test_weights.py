@@ -14,12 +14,7 @@ from scipy.stats import norm
 from cases import GRAPHS
 from spectralgp.learning import Draws, FittedModels, Task
 from spectralgp.learning.fitting import condition_all
-from spectralgp.learning.weights import (
-    simplex_weights,
-    stacking_weights,
-    weights_by_crps,
-    weights_by_error,
-)
+from spectralgp.learning.weights import simplex_weights, stacking_weights, weights_by_crps, weights_by_error
 from spectralgp.scores import crps
 from tolerances import OPTIMUM
 
