@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from spectralgp._basics.arrays import (
-    as_generator,
-    device_of,
-    few_threads,
-    non_negative_root,
-    take,
-    times_matrix,
-    without_caches,
-)
+from spectralgp._basics import arrays
 
 
 def blas_threads():
@@ -28,41 +20,41 @@ def test_up_to_512_rows_get_one_thread_and_the_setting_comes_back():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         for n_rows, inside in ((512, {1}), (513, before)):
-            with few_threads(n_rows):
+            with arrays.few_threads(n_rows):
                 assert blas_threads() == inside
-                with few_threads(1):
+                with arrays.few_threads(1):
                     assert blas_threads() == {1}
                 assert blas_threads() == inside
             assert blas_threads() == before
-        with pytest.raises(KeyboardInterrupt), few_threads(1):
+        with pytest.raises(KeyboardInterrupt), arrays.few_threads(1):
             raise KeyboardInterrupt
         assert blas_threads() == before
 
 
 def test_products_of_stacked_rows_are_those_of_each():
     stacked, matrix = np.arange(24.0).reshape(2, 3, 4), np.arange(20.0).reshape(4, 5)
-    np.testing.assert_array_equal(times_matrix(stacked, matrix), stacked @ matrix)
-    np.testing.assert_array_equal(times_matrix(stacked[0, 0], matrix), stacked[0, 0] @ matrix)
+    np.testing.assert_array_equal(arrays.times_matrix(stacked, matrix), stacked @ matrix)
+    np.testing.assert_array_equal(arrays.times_matrix(stacked[0, 0], matrix), stacked[0, 0] @ matrix)
 
 
 def test_arrays_of_another_library_stay_so():
     array = array_api_strict.asarray([[4.0, -1.0, 9.0]])
-    chosen = take(array, np.array([2, 0]), axis=1)
-    root = non_negative_root(array)
+    chosen = arrays.take(array, np.array([2, 0]), axis=1)
+    root = arrays.non_negative_root(array)
     for one, values in ((chosen, [[9.0, 4.0]]), (root, [[2.0, 0.0, 3.0]])):
         assert type(one) is type(array)
         np.testing.assert_array_equal(np.asarray(one), values)
-    assert device_of(array) == str(array.device)
-    assert device_of(object()) == "cpu"
+    assert arrays.device_of(array) == str(array.device)
+    assert arrays.device_of(object()) == "cpu"
 
 
 def test_seeds_repeat_and_generators_move_on():
     own = np.random.default_rng(5)
-    assert as_generator(own) is own
+    assert arrays.as_generator(own) is own
     for state in (3, np.random.RandomState(3)):
-        assert as_generator(state).random() == as_generator(3).random()
-    assert as_generator(None, 3).random() == as_generator(3).random()
-    assert as_generator(4).random() != as_generator(3).random()
+        assert arrays.as_generator(state).random() == arrays.as_generator(3).random()
+    assert arrays.as_generator(None, 3).random() == arrays.as_generator(3).random()
+    assert arrays.as_generator(4).random() != arrays.as_generator(3).random()
 
 
 def test_what_was_asked_before_is_no_part_of_a_state():
@@ -81,4 +73,4 @@ def test_what_was_asked_before_is_no_part_of_a_state():
 
     thing = Special()
     assert (thing.found, thing.more) == (2, 3)
-    assert without_caches(thing) == {"kept": 1}
+    assert arrays.without_caches(thing) == {"kept": 1}

@@ -7,14 +7,6 @@ from scipy.spatial.distance import cdist
 import oracle
 from spectralgp import Graph
 from spectralgp.model.signals import levels, read_signals
-from spectralgp.model.signals.levels import (
-    MOST_PLACED,
-    NodeField,
-    can_complete,
-    complete_by_graph,
-    matern_covariance,
-    smooth_covariance,
-)
 from tolerances import EXACT, FORMULA, GRADIENT
 
 N_NODES = 14
@@ -46,11 +38,11 @@ def cases():
     rng = np.random.default_rng(0)
     for name, graph in GRAPHS.items():
         dense, n_nodes = graph.weights.toarray(), graph.n_nodes
-        unit = smooth_covariance(graph.laplacian("balanced").toarray())
+        unit = levels.smooth_covariance(graph.laplacian("balanced").toarray())
         logs = np.array([0.3, -1.5, 1.7])
         yield name, unit, unit_on_graph(dense, logs[2]), logs, rng.standard_normal(n_nodes), rng.random(n_nodes)
     logs = np.array([0.3, -1.5, -0.4])
-    unit = matern_covariance(cdist(PLACES, PLACES))
+    unit = levels.matern_covariance(cdist(PLACES, PLACES))
     yield "places", unit, unit_on_places(PLACES, logs[2]), logs, rng.standard_normal(N_NODES), rng.random(N_NODES)
 
 
@@ -64,7 +56,7 @@ def test_fields_are_those_of_dense_algebra(case):
     everything = np.arange(values.size)
     assert oracle.relative_error(unit.between(logs[2], everything, everything)[0], dense) < EXACT
     known, unseen = everything[2:], everything[:2]
-    field = NodeField(unit, logs, values[known], errors[known], known)
+    field = levels.NodeField(unit, logs, values[known], errors[known], known)
     complete = np.exp(logs[0]) * dense + np.exp(logs[1]) * np.eye(values.size)
     noisy = complete[np.ix_(known, known)] + np.diag(errors[known])
     # differences from the first value have no mean, and say all that there is beside it
@@ -98,9 +90,9 @@ def test_gradients_of_the_evidence_are_differences(case):
     known, step = np.arange(1, values.size), 1e-5
 
     def evidence(moved):
-        return NodeField(unit, moved, values[known], errors[known], known).log_evidence
+        return levels.NodeField(unit, moved, values[known], errors[known], known).log_evidence
 
-    gradient = NodeField(unit, logs, values[known], errors[known], known).gradient
+    gradient = levels.NodeField(unit, logs, values[known], errors[known], known).gradient
     for axis, own in enumerate(gradient):
         move = step * np.eye(logs.size)[axis]
         assert own == pytest.approx(
@@ -114,7 +106,7 @@ def test_few_known_nodes_say_what_they_can(name, n_known):
     graph = GRAPHS[name]
     known = np.arange(graph.n_nodes) < n_known
     values = np.where(known, np.arange(graph.n_nodes) ** 2.0, np.nan)
-    mean, variance = complete_by_graph(graph, values, np.full(graph.n_nodes, 0.01), known)
+    mean, variance = levels.complete_by_graph(graph, values, np.full(graph.n_nodes, 0.01), known)
     np.testing.assert_array_equal(mean[known], values[known])
     assert not variance[known].any()
     assert np.all(np.isfinite(mean))
@@ -130,7 +122,7 @@ def test_few_known_nodes_say_what_they_can(name, n_known):
 def test_equal_levels_are_those_of_unseen_nodes(name):
     graph = GRAPHS[name]
     known = np.arange(graph.n_nodes) > 0
-    mean, variance = complete_by_graph(graph, np.full(graph.n_nodes, 1e9 / 3), np.zeros(graph.n_nodes), known)
+    mean, variance = levels.complete_by_graph(graph, np.full(graph.n_nodes, 1e9 / 3), np.zeros(graph.n_nodes), known)
     np.testing.assert_allclose(mean, 1e9 / 3, rtol=1e-14)
     assert not variance.any()
 
@@ -138,8 +130,8 @@ def test_equal_levels_are_those_of_unseen_nodes(name):
 def test_units_change_nothing_but_units():
     graph, known = GRAPHS["near"], np.arange(N_NODES) > 2
     values, errors = np.sin(4 * PLACES[:, 0]), np.full(N_NODES, 0.01)
-    mean, variance = complete_by_graph(graph, values, errors, known)
-    moved, wide = complete_by_graph(graph, 1e6 * values + 5e6, 1e12 * errors, known)
+    mean, variance = levels.complete_by_graph(graph, values, errors, known)
+    moved, wide = levels.complete_by_graph(graph, 1e6 * values + 5e6, 1e12 * errors, known)
     np.testing.assert_allclose(moved, 1e6 * mean + 5e6, rtol=1e-6)
     np.testing.assert_allclose(wide, 1e12 * variance, rtol=1e-5)
 
@@ -153,7 +145,7 @@ def test_coordinates_serve_where_they_say_more_than_edges():
     values, known = np.sin(4 * points[:, 0]), np.arange(50) >= 10
     bare = Graph(graph.weights)
     errors = [
-        np.sqrt(np.mean((complete_by_graph(one, values, np.full(50, 1e-4), known)[0] - values)[~known] ** 2))
+        np.sqrt(np.mean((levels.complete_by_graph(one, values, np.full(50, 1e-4), known)[0] - values)[~known] ** 2))
         for one in (graph, bare)
     ]
     assert errors[0] < 0.2 * values.std() < 0.7 * values.std() < errors[1]
@@ -162,7 +154,9 @@ def test_coordinates_serve_where_they_say_more_than_edges():
 def test_coordinates_that_are_all_the_same_are_not_used():
     graph = Graph(GRAPHS["near"].weights, coordinates=np.ones((N_NODES, 2)))
     known, values = np.arange(N_NODES) > 0, np.random.default_rng(0).standard_normal(N_NODES)
-    found, bare = (complete_by_graph(one, values, np.zeros(N_NODES), known) for one in (graph, Graph(graph.weights)))
+    found, bare = (
+        levels.complete_by_graph(one, values, np.zeros(N_NODES), known) for one in (graph, Graph(graph.weights))
+    )
     np.testing.assert_array_equal(found, bare)
 
 
@@ -171,7 +165,7 @@ def test_variances_grow_where_left_out_nodes_are_missed():
     graph, known = GRAPHS["near"], np.arange(N_NODES) > 1
     rng = np.random.default_rng(2)
     values = np.where(np.arange(N_NODES) == 5, 30.0, 0.1 * rng.standard_normal(N_NODES))
-    _, variance = complete_by_graph(graph, values, np.zeros(N_NODES), known)
+    _, variance = levels.complete_by_graph(graph, values, np.zeros(N_NODES), known)
     found = [levels.learnt_field(unit, *_scaled(values, known)) for unit in levels.unit_covariances(graph)]
     field = max(found, key=lambda one: one[0])[1]
     missed, expected = field.left_out()
@@ -197,12 +191,12 @@ def test_parameters_of_a_field_are_the_most_probable(place, centre, width):
 
 
 def test_large_graphs_and_no_graph_have_no_such_fields():
-    assert not can_complete(None)
-    assert not can_complete(Graph.edgeless(MOST_PLACED + 1))
-    assert can_complete(GRAPHS["edgeless"])
-    values = np.random.default_rng(0).standard_normal((6, MOST_PLACED + 1)) + 3
+    assert not levels.can_complete(None)
+    assert not levels.can_complete(Graph.edgeless(levels.MOST_PLACED + 1))
+    assert levels.can_complete(GRAPHS["edgeless"])
+    values = np.random.default_rng(0).standard_normal((6, levels.MOST_PLACED + 1)) + 3
     values[:, 0] = np.nan
-    signals = read_signals(values, "node", "node", graph=Graph.edgeless(MOST_PLACED + 1))
+    signals = read_signals(values, "node", "node", graph=Graph.edgeless(levels.MOST_PLACED + 1))
     assert signals.units.offset_variance is None
     assert signals.units.offset[0] == pytest.approx(np.nanmean(values))
 
@@ -250,12 +244,12 @@ def test_unseen_nodes_have_levels_and_scales_of_fields_through_those_of_the_othe
     squares = np.nansum((values - means) ** 2, axis=0)
     scales = levels.relative_scales(squares / counts.clip(1), counts)
     errors = squares.sum() / counts.sum() * scales**2 / counts.clip(1)
-    offset, variances = complete_by_graph(graph, means, errors, counts > 0)
+    offset, variances = levels.complete_by_graph(graph, means, errors, counts > 0)
     units = read_signals(values, "node", scale, graph=graph).units
     np.testing.assert_allclose(units.offset, offset, rtol=1e-6)
     np.testing.assert_allclose(units.offset_variance, variances, rtol=1e-5)
     if scale == "node":
-        logs, _ = complete_by_graph(graph, np.log(scales), 0.5 / (counts + 8), counts > 0)
+        logs, _ = levels.complete_by_graph(graph, np.log(scales), 0.5 / (counts + 8), counts > 0)
         np.testing.assert_allclose(units.relative, np.exp(logs), rtol=1e-6)
 
 

@@ -13,26 +13,7 @@ from scipy.sparse import csr_array
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
-from spectralgp.graphs import Graph
-from spectralgp.graphs.operators import (
-    CpuOperator,
-    CudaOperator,
-    PlainOperator,
-    block_products,
-    column_products,
-    combine_columns,
-    join_columns,
-    largest_eigenvalue,
-    loops,
-    make_operator,
-    precision_of,
-    random_normal,
-    random_signs,
-    row_products,
-    take_columns,
-    tighten,
-    traces,
-)
+from spectralgp.graphs import Graph, operators
 from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
@@ -42,15 +23,15 @@ every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normal
 
 
 def cpu(name, laplacian="combinatorial", **options):
-    return CpuOperator(*GRAPHS[name].laplacian_parts(laplacian), **options)
+    return operators.CpuOperator(*GRAPHS[name].laplacian_parts(laplacian), **options)
 
 
 def plain(name, laplacian="combinatorial", library="numpy"):
     matrix, parts = GRAPHS[name].laplacian(laplacian), GRAPHS[name].laplacian_parts(laplacian)
     if library == "numpy":
-        return PlainOperator(matrix, *parts, np.empty(0))
+        return operators.PlainOperator(matrix, *parts, np.empty(0))
     dense = array_api_strict.asarray(matrix.toarray())
-    return PlainOperator(dense, *parts, array_api_strict.asarray([0.0]))
+    return operators.PlainOperator(dense, *parts, array_api_strict.asarray([0.0]))
 
 
 PATHS = {
@@ -110,11 +91,11 @@ def test_a_step_is_the_dense_recurrence(path, name, laplacian, gram):
 
 def test_sums_over_many_blocks_of_rows_are_those_of_one():
     """More rows than one thread takes at a time, and more than fit the parts evenly."""
-    n_nodes = 3 * loops.BLOCK + 17
+    n_nodes = 3 * operators.loops.BLOCK + 17
     path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
     parts = path.laplacian_parts()
-    fused = CpuOperator(*parts)
-    slow = PlainOperator(path.laplacian(), *parts, np.empty(0))
+    fused = operators.CpuOperator(*parts)
+    slow = operators.PlainOperator(path.laplacian(), *parts, np.empty(0))
     rng = np.random.default_rng(0)
     current, previous = rng.standard_normal((2, N_COLUMNS, n_nodes))
     for gram in (True, False):
@@ -132,11 +113,11 @@ def test_products_of_blocks_are_dense_products(path, name):
     matrix = np.random.default_rng(2).standard_normal((N_COLUMNS, 2))
     blocks = operator.load(left), operator.load(right)
     close = tolerance(path)
-    assert oracle.relative_error(block_products(*blocks), left @ right.T) < close
-    assert oracle.relative_error(column_products(*blocks), np.sum(left * right, axis=1)) < close
-    assert oracle.relative_error(host(operator, row_products(*blocks))[:, 0], (left * right).sum(0)) < close
-    assert oracle.relative_error(host(operator, combine_columns(blocks[0], matrix)), left.T @ matrix) < close
-    assert block_products(*blocks).dtype == column_products(*blocks).dtype == np.float64
+    assert oracle.relative_error(operators.block_products(*blocks), left @ right.T) < close
+    assert oracle.relative_error(operators.column_products(*blocks), np.sum(left * right, axis=1)) < close
+    assert oracle.relative_error(host(operator, operators.row_products(*blocks))[:, 0], (left * right).sum(0)) < close
+    assert oracle.relative_error(host(operator, operators.combine_columns(blocks[0], matrix)), left.T @ matrix) < close
+    assert operators.block_products(*blocks).dtype == operators.column_products(*blocks).dtype == np.float64
 
 
 @every_path
@@ -145,24 +126,26 @@ def test_products_of_blocks_are_dense_products(path, name):
 def test_traces_are_those_of_the_dense_laplacian(path, name, laplacian):
     matrix = oracle.laplacian(WEIGHTS[name], laplacian)
     expected = [np.trace(matrix), np.trace(matrix @ matrix)]
-    assert oracle.relative_error(traces(PATHS[path](name, laplacian)), expected) < tolerance(path)
+    assert oracle.relative_error(operators.traces(PATHS[path](name, laplacian)), expected) < tolerance(path)
 
 
 @every_path
 def test_random_blocks_have_their_moments(path):
     """Signs are signs; the mean of 7 * 4000 draws has a standard error of 0.006."""
     operator = PATHS[path]("random")
-    signs = host(operator, random_signs(operator, 4000, np.random.default_rng(0)))
+    signs = host(operator, operators.random_signs(operator, 4000, np.random.default_rng(0)))
     assert set(np.unique(signs)) == {-1.0, 1.0}
-    normal = host(operator, random_normal(operator, 4000, np.random.default_rng(0)))
+    normal = host(operator, operators.random_normal(operator, 4000, np.random.default_rng(0)))
     for draws in (signs, normal):
         assert abs(draws.mean()) < 0.03
         assert oracle.relative_error(draws @ draws.T / 4000, np.eye(7)) < 5 * np.sqrt(2 / 4000)
     assert not host(operator, operator.zeros(2)).any()
     # numbers belong to nodes, whatever their order in the operator: all paths draw the same
     reference = PATHS["scipy"]("random")
-    np.testing.assert_array_equal(signs, host(reference, random_signs(reference, 4000, np.random.default_rng(0))))
-    expected = host(reference, random_normal(reference, 4000, np.random.default_rng(0)))
+    np.testing.assert_array_equal(
+        signs, host(reference, operators.random_signs(reference, 4000, np.random.default_rng(0)))
+    )
+    expected = host(reference, operators.random_normal(reference, 4000, np.random.default_rng(0)))
     assert oracle.relative_error(normal, expected) < tolerance(path)
 
 
@@ -172,16 +155,16 @@ def test_no_signals_are_a_block_without_columns(path):
     like = np.empty((0, 7)) if path != "strict" else array_api_strict.asarray(np.empty((0, 7)))
     block = operator.load(like)
     assert tuple(block.shape) == (7, 0)
-    assert block_products(block, block).shape == (0, 0)
-    assert block_products(block, operator.zeros(2)).shape == (0, 2)
-    assert column_products(block, block).shape == (0,)
+    assert operators.block_products(block, block).shape == (0, 0)
+    assert operators.block_products(block, operator.zeros(2)).shape == (0, 2)
+    assert operators.column_products(block, block).shape == (0,)
     assert tuple(operator.unload(block).shape) == (0, 7)
 
 
 @pytest.mark.parametrize("weights", [oracle.complete(3), np.diag([2.0, -1.0], 1) + np.diag([2.0, -1.0], -1)])
 def test_the_first_bound_is_the_largest_sum_of_a_row(weights):
     diagonal = np.array([1.5, 4.0, 0.5])
-    operator = CpuOperator(csr_array(weights), diagonal)
+    operator = operators.CpuOperator(csr_array(weights), diagonal)
     assert operator.gershgorin == np.max(np.abs(weights).sum(axis=1) + diagonal)
     rows = np.asarray(operator.rows())
     np.testing.assert_allclose(rows, np.column_stack([diagonal, np.square(weights).sum(axis=1)]))
@@ -196,10 +179,10 @@ def test_unit_vectors_are_columns_of_the_identity(path):
 @every_path
 def test_columns_are_put_side_by_side_and_chosen(path):
     operator = PATHS[path]("random")
-    left, right = (random_normal(operator, 2, np.random.default_rng(seed)) for seed in (0, 1))
-    both = join_columns(left, right)
+    left, right = (operators.random_normal(operator, 2, np.random.default_rng(seed)) for seed in (0, 1))
+    both = operators.join_columns(left, right)
     np.testing.assert_array_equal(host(operator, both), np.hstack([host(operator, left), host(operator, right)]))
-    chosen = host(operator, take_columns(both, np.array([3, 0])))
+    chosen = host(operator, operators.take_columns(both, np.array([3, 0])))
     np.testing.assert_array_equal(chosen, host(operator, both)[:, [3, 0]])
 
 
@@ -224,24 +207,24 @@ def test_largest_eigenvalue_is_that_of_the_dense_laplacian(shape, laplacian):
     """Rings and lattices are the trap: their last eigenvector has signs for entries, as random probes do."""
     expected = np.linalg.eigvalsh(oracle.laplacian(SHAPES[shape], laplacian))[-1]
     parts = Graph(SHAPES[shape]).laplacian_parts(laplacian)
-    operator = CpuOperator(*parts)
-    assert oracle.relative_error(largest_eigenvalue(operator)[0], expected) < LANCZOS
+    operator = operators.CpuOperator(*parts)
+    assert oracle.relative_error(operators.largest_eigenvalue(operator)[0], expected) < LANCZOS
     assert operator.gershgorin >= expected * (1 - EXACT)
-    single = CpuOperator(*parts, dtype=np.float32)
-    assert oracle.relative_error(largest_eigenvalue(single)[0], expected) < SINGLE
+    single = operators.CpuOperator(*parts, dtype=np.float32)
+    assert oracle.relative_error(operators.largest_eigenvalue(single)[0], expected) < SINGLE
 
 
 def test_the_interval_holds_the_spectrum_and_never_exceeds_the_bound_of_gershgorin():
     operator = cpu("random")
     assert operator.bound == operator.gershgorin
     largest = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]
-    tighten(operator, *largest_eigenvalue(operator))
+    operators.tighten(operator, *operators.largest_eigenvalue(operator))
     assert largest < operator.bound <= min(1.01 * largest, operator.gershgorin)
-    tighten(operator, 1e9, 0.0)
+    operators.tighten(operator, 1e9, 0.0)
     assert operator.bound == operator.gershgorin
     edgeless = cpu("edgeless")
     assert edgeless.bound == 1.0
-    tighten(edgeless, 0.0, 0.0)
+    operators.tighten(edgeless, 0.0, 0.0)
     assert edgeless.bound == 1.0
 
 
@@ -278,7 +261,7 @@ def test_signals_are_read_by_blocks_of_columns(reorder):
     """2^22 values at a time: 2,097 columns of 2,000 signals."""
     n_nodes = 5000
     path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
-    operator = CpuOperator(*path.laplacian_parts(), reorder=reorder)
+    operator = operators.CpuOperator(*path.laplacian_parts(), reorder=reorder)
     signals = Columns(np.arange(2000 * n_nodes, dtype=np.float32).reshape(2000, n_nodes))
     block = operator.load(signals)
     assert signals.widest == 2**22 // 2000
@@ -308,8 +291,8 @@ def test_single_precision_is_summed_in_double():
     block[:, 0], block[:, 1] = 1, np.float32(1 / 3)
     third = float(np.float32(1 / 3))
     expected = n_nodes * np.array([[1.0, third], [third, third**2]])
-    assert oracle.relative_error(block_products(block, block), expected) < 1e-9
-    assert oracle.relative_error(column_products(block, block), np.diag(expected)) < 1e-9
+    assert oracle.relative_error(operators.block_products(block, block), expected) < 1e-9
+    assert oracle.relative_error(operators.column_products(block, block), np.diag(expected)) < 1e-9
 
 
 # Which operator
@@ -317,15 +300,15 @@ def test_single_precision_is_summed_in_double():
 
 def test_the_operator_follows_the_signals():
     weights, diagonal = GRAPHS["random"].laplacian_parts()
-    assert CudaOperator.__mro__[1] is CpuOperator.__mro__[1]  # importable without CuPy
+    assert operators.CudaOperator.__mro__[1] is operators.CpuOperator.__mro__[1]  # importable without CuPy
     for dtype, expected in [(np.float64, np.float64), (np.float32, np.float32), (np.int16, np.float64)]:
-        operator = make_operator(weights, diagonal, np.zeros((2, 7), dtype=dtype))
-        assert isinstance(operator, CpuOperator)
+        operator = operators.make_operator(weights, diagonal, np.zeros((2, 7), dtype=dtype))
+        assert isinstance(operator, operators.CpuOperator)
         assert operator.dtype == expected
-    assert isinstance(make_operator(weights, diagonal, np.zeros((2, 7)), "cpu"), CpuOperator)
+    assert isinstance(operators.make_operator(weights, diagonal, np.zeros((2, 7)), "cpu"), operators.CpuOperator)
     like = array_api_strict.zeros((2, 7), dtype=array_api_strict.float32)
-    strict = make_operator(weights, diagonal, like)
-    assert isinstance(strict, PlainOperator)
+    strict = operators.make_operator(weights, diagonal, like)
+    assert isinstance(strict, operators.PlainOperator)
     assert strict.load(like).dtype == array_api_strict.float32
     assert oracle.relative_error(strict.laplacian, oracle.laplacian(WEIGHTS["random"])) < SINGLE
 
@@ -333,9 +316,9 @@ def test_the_operator_follows_the_signals():
 @pytest.mark.parametrize("dtype", ["float16", "complex128", "bool", "object", "<U3"])
 def test_other_types_are_refused(dtype):
     with pytest.raises(TypeError, match=r"Y must be of type float32 or float64 on a large graph; got .*\. Convert it"):
-        precision_of(np.zeros((2, 7), dtype=dtype))
+        operators.precision_of(np.zeros((2, 7), dtype=dtype))
     with pytest.raises(TypeError, match="Y must be of type float32 or float64"):
-        make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7), dtype=dtype))
+        operators.make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7), dtype=dtype))
 
 
 @pytest.fixture
@@ -346,14 +329,14 @@ def _no_cupy(monkeypatch):
 @pytest.mark.usefixtures("_no_cupy")
 def test_a_device_without_its_library_is_refused_with_a_remedy():
     with pytest.raises(ImportError, match=r"device must be 'cpu' or None where CuPy is not installed; got 'cuda'\. In"):
-        make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7)), "cuda")
+        operators.make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7)), "cuda")
 
 
 @pytest.mark.usefixtures("_no_cupy")
 def test_an_array_on_a_device_without_its_library_is_refused():
     kind = type("ndarray", (), {"__module__": "cupy", "dtype": np.dtype(np.float64)})
     with pytest.raises(ImportError, match="cupy"):
-        make_operator(*GRAPHS["random"].laplacian_parts(), kind())
+        operators.make_operator(*GRAPHS["random"].laplacian_parts(), kind())
 
 
 def test_lanczos_makes_a_tridiagonal_matrix_with_the_same_spectrum():
@@ -384,7 +367,7 @@ def test_an_interrupt_of_a_compiled_loop_is_one(monkeypatch):
         return step
 
     for cause, expected in ((KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError), (None, SystemError)):
-        monkeypatch.setattr(loops, "step_sums", failing(cause))
+        monkeypatch.setattr(operators.loops, "step_sums", failing(cause))
         for gram in (False, True):
             with pytest.raises(expected):
                 operator.advance(block, before, gram)

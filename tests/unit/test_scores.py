@@ -17,23 +17,6 @@ from sklearn.preprocessing import StandardScaler
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, scores
-from spectralgp.scores import (
-    FALSE_ALARMS,
-    INTERVAL_LEVELS,
-    Share,
-    calibration_of,
-    coverage,
-    coverage_scorer,
-    crps,
-    crps_scorer,
-    interval_half_width,
-    log_density,
-    log_density_scorer,
-    mean_log_density,
-    normalized_mean_squared_error,
-    pit,
-    root_mean_square_error,
-)
 from tolerances import EXACT, FORMULA, OPTIMUM, STANDARD_ERRORS
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -50,37 +33,39 @@ def predictions():
 def test_log_density_is_the_normal_one(predictions):
     observed, mean, std = predictions
     expected = stats.norm(mean, std).logpdf(observed)
-    assert relative_error(log_density(observed, mean, std), expected) < EXACT
-    assert mean_log_density(observed, mean, std) == pytest.approx(expected.mean(), rel=EXACT)
+    assert relative_error(scores.log_density(observed, mean, std), expected) < EXACT
+    assert scores.mean_log_density(observed, mean, std) == pytest.approx(expected.mean(), rel=EXACT)
 
 
 def integrated_crps(observed, mean, std):
     """The integral of (F(t) - [t >= y])^2, the distance between the predicted and the observed step function."""
-    scores = []
+    found = []
     for value, centre, spread in np.nditer([observed, mean, std]):
         z = float((value - centre) / spread)
         below = integrate.quad(lambda t: special.ndtr(t) ** 2, -np.inf, z, epsabs=0, epsrel=1e-11, limit=200)[0]
         above = integrate.quad(lambda t: special.ndtr(-t) ** 2, z, np.inf, epsabs=0, epsrel=1e-11, limit=200)[0]
-        scores.append(spread * (below + above))
-    return np.reshape(scores, np.shape(observed))
+        found.append(spread * (below + above))
+    return np.reshape(found, np.shape(observed))
 
 
 def test_crps_is_the_integral_of_its_definition(predictions):
-    assert relative_error(crps(*predictions), integrated_crps(*predictions)) < FORMULA
+    assert relative_error(scores.crps(*predictions), integrated_crps(*predictions)) < FORMULA
 
 
 def test_pit_is_the_normal_distribution_function(predictions):
     observed, mean, std = predictions
-    assert relative_error(pit(observed, mean, std), stats.norm(mean, std).cdf(observed)) < EXACT
+    assert relative_error(scores.pit(observed, mean, std), stats.norm(mean, std).cdf(observed)) < EXACT
 
 
 def test_the_normalised_error_is_relative_to_a_baseline():
     observed, mean = np.array([[1.0, 2.0], [3.0, 6.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
-    assert normalized_mean_squared_error(observed, mean) == pytest.approx(4 / (4 + 1 + 0 + 9), rel=EXACT)
-    assert normalized_mean_squared_error(observed, mean, 0) == pytest.approx(4 / (1 + 4 + 9 + 36), rel=EXACT)
+    assert scores.normalized_mean_squared_error(observed, mean) == pytest.approx(4 / (4 + 1 + 0 + 9), rel=EXACT)
+    assert scores.normalized_mean_squared_error(observed, mean, 0) == pytest.approx(4 / (1 + 4 + 9 + 36), rel=EXACT)
     before = np.array([[1.0, 1.0], [2.0, 2.0]])
-    assert normalized_mean_squared_error(observed, mean, before) == pytest.approx(4 / (0 + 1 + 1 + 16), rel=EXACT)
-    assert normalized_mean_squared_error(observed, before, before) == 1
+    assert scores.normalized_mean_squared_error(observed, mean, before) == pytest.approx(
+        4 / (0 + 1 + 1 + 16), rel=EXACT
+    )
+    assert scores.normalized_mean_squared_error(observed, before, before) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,19 +81,21 @@ def test_the_normalised_error_is_relative_to_a_baseline():
 )
 def test_bad_baselines_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        normalized_mean_squared_error(*arguments)
+        scores.normalized_mean_squared_error(*arguments)
 
 
 def test_root_mean_square_error_is_that_of_the_definition():
-    assert root_mean_square_error([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 10.0]]) == pytest.approx(3.0, rel=EXACT)
+    assert scores.root_mean_square_error([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 10.0]]) == pytest.approx(
+        3.0, rel=EXACT
+    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_intervals_are_the_normal_central_ones(predictions, level):
     observed, mean, std = predictions
     low, high = stats.norm(mean, std).interval(level)
-    assert relative_error(interval_half_width(std, level), (high - low) / 2) < EXACT
-    assert coverage(observed, mean, std, level) == np.mean((low <= observed) & (observed <= high))
+    assert relative_error(scores.interval_half_width(std, level), (high - low) / 2) < EXACT
+    assert scores.coverage(observed, mean, std, level) == np.mean((low <= observed) & (observed <= high))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +119,9 @@ def test_intervals_are_the_normal_central_ones(predictions, level):
         (("abc", [1.0], [1.0]), TypeError, r"observed must be an array of real numbers"),
     ],
 )
-@pytest.mark.parametrize("score", [log_density, mean_log_density, coverage, crps, pit])
+@pytest.mark.parametrize(
+    "score", [scores.log_density, scores.mean_log_density, scores.coverage, scores.crps, scores.pit]
+)
 def test_bad_predictions_are_named(score, arguments, error, message):
     with pytest.raises(error, match=message):
         score(*arguments)
@@ -141,12 +130,12 @@ def test_bad_predictions_are_named(score, arguments, error, message):
 @pytest.mark.parametrize("level", [0.0, 1.0, 90, -0.5, np.nan])
 def test_a_level_is_a_probability(level):
     with pytest.raises(ValueError, match="level must"):
-        coverage([1.0], [1.0], [1.0], level=level)
+        scores.coverage([1.0], [1.0], [1.0], level=level)
 
 
 def test_errors_need_one_prediction_a_value():
     with pytest.raises(ValueError, match=r"mean must have the shape of observed, \(1, 2\); got \(2,\)"):
-        root_mean_square_error([[1.0, 2.0]], [1.0, 2.0])
+        scores.root_mean_square_error([[1.0, 2.0]], [1.0, 2.0])
 
 
 # What was not observed
@@ -173,9 +162,9 @@ def test_scores_of_a_value_not_observed_are_nan(with_holes):
     predictions, known = with_holes
     observed, prediction = normal(predictions, known)
     expected = {
-        log_density: prediction.logpdf(observed),
-        pit: prediction.cdf(observed),
-        crps: integrated_crps(*(part[known] for part in predictions)),
+        scores.log_density: prediction.logpdf(observed),
+        scores.pit: prediction.cdf(observed),
+        scores.crps: integrated_crps(*(part[known] for part in predictions)),
     }
     for score, values in expected.items():
         found = score(*predictions)
@@ -186,13 +175,13 @@ def test_scores_of_a_value_not_observed_are_nan(with_holes):
 def test_averages_are_over_what_was_observed(with_holes):
     (observed, mean, std), known = with_holes
     values, prediction = normal((observed, mean, std), known)
-    assert mean_log_density(observed, mean, std) == pytest.approx(prediction.logpdf(values).mean(), rel=EXACT)
+    assert scores.mean_log_density(observed, mean, std) == pytest.approx(prediction.logpdf(values).mean(), rel=EXACT)
     low, high = prediction.interval(0.5)
-    assert coverage(observed, mean, std, 0.5) == np.mean((low <= values) & (values <= high))
+    assert scores.coverage(observed, mean, std, 0.5) == np.mean((low <= values) & (values <= high))
     errors = np.mean((values - prediction.mean()) ** 2)
-    assert root_mean_square_error(observed, mean) == pytest.approx(np.sqrt(errors), rel=EXACT)
-    assert normalized_mean_squared_error(observed, mean) == pytest.approx(errors / values.var(), rel=EXACT)
-    found = normalized_mean_squared_error(observed, mean, np.where(known, 2.0, np.nan))
+    assert scores.root_mean_square_error(observed, mean) == pytest.approx(np.sqrt(errors), rel=EXACT)
+    assert scores.normalized_mean_squared_error(observed, mean) == pytest.approx(errors / values.var(), rel=EXACT)
+    found = scores.normalized_mean_squared_error(observed, mean, np.where(known, 2.0, np.nan))
     assert found == pytest.approx(errors / np.mean((values - 2) ** 2), rel=EXACT)
 
 
@@ -207,8 +196,8 @@ def test_averages_are_over_what_was_observed(with_holes):
 )
 def test_a_mask_or_na_is_nan(with_holes, read):
     (observed, mean, std), _ = with_holes
-    np.testing.assert_array_equal(crps(read(observed), mean, std), crps(observed, mean, std))
-    assert root_mean_square_error(read(observed), mean) == root_mean_square_error(observed, mean)
+    np.testing.assert_array_equal(scores.crps(read(observed), mean, std), scores.crps(observed, mean, std))
+    assert scores.root_mean_square_error(read(observed), mean) == scores.root_mean_square_error(observed, mean)
 
 
 # Scorers
@@ -240,13 +229,13 @@ def by_hand(fitted, inputs, signals, level=0.9):
     std = np.sqrt(np.einsum("ijj->ij", covariance))
     low, high = stats.norm(mean, std).interval(level)
     return {
-        log_density_scorer: np.mean(densities),
-        crps_scorer: -np.mean(integrated_crps(signals, mean, std)),
-        coverage_scorer: np.mean((low <= signals) & (signals <= high)),
+        scores.log_density_scorer: np.mean(densities),
+        scores.crps_scorer: -np.mean(integrated_crps(signals, mean, std)),
+        scores.coverage_scorer: np.mean((low <= signals) & (signals <= high)),
     }
 
 
-SCORERS = [log_density_scorer, crps_scorer, coverage_scorer]
+SCORERS = [scores.log_density_scorer, scores.crps_scorer, scores.coverage_scorer]
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -271,7 +260,7 @@ def test_scorers_go_through_the_steps_of_a_pipeline(data, scorer):
     assert scorer(alone, inputs[12:], signals[12:]) == scorer(alone[-1], inputs[12:], signals[12:])
 
 
-@pytest.mark.parametrize("scorer", [log_density_scorer, crps_scorer])
+@pytest.mark.parametrize("scorer", [scores.log_density_scorer, scores.crps_scorer])
 def test_scorers_choose_in_a_grid_search(data, scorer):
     inputs, signals = data
     kernels = [Identity(), Diffusion(), Polynomial(1)]
@@ -294,14 +283,18 @@ def test_scorers_choose_in_a_grid_search(data, scorer):
 
 def test_several_scorers_and_another_level(data):
     inputs, signals = data
-    scoring = {"half": partial(coverage_scorer, level=0.5), "most": coverage_scorer, "density": log_density_scorer}
+    scoring = {
+        "half": partial(scores.coverage_scorer, level=0.5),
+        "most": scores.coverage_scorer,
+        "density": scores.log_density_scorer,
+    }
     found = cross_validate(model(), inputs, signals, scoring=scoring, cv=KFold(2))
     first, second = KFold(2).split(inputs)
     for position, (kept, left_out) in enumerate((first, second)):
         fitted = model().fit(inputs[kept], signals[kept])
         expected = by_hand(fitted, inputs[left_out], signals[left_out], 0.5)
-        assert found["test_half"][position] == expected[coverage_scorer]
-        assert found["test_density"][position] == pytest.approx(expected[log_density_scorer], rel=FORMULA)
+        assert found["test_half"][position] == expected[scores.coverage_scorer]
+        assert found["test_density"][position] == pytest.approx(expected[scores.log_density_scorer], rel=FORMULA)
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -350,9 +343,9 @@ def test_scorers_skip_what_was_not_observed(holes):
     values, prediction = normal((observed, mean, std), known)
     low, high = prediction.interval(0.9)
     for kind in kinds_of_holes(observed):
-        assert coverage_scorer(fitted, inputs, kind) == np.mean((low <= values) & (values <= high))
+        assert scores.coverage_scorer(fitted, inputs, kind) == np.mean((low <= values) & (values <= high))
         expected = -integrated_crps(values, mean[known], std[known]).mean()
-        assert crps_scorer(fitted, inputs, kind) == pytest.approx(expected, rel=FORMULA)
+        assert scores.crps_scorer(fitted, inputs, kind) == pytest.approx(expected, rel=FORMULA)
 
 
 class Densities:
@@ -366,9 +359,9 @@ class Densities:
 def test_the_density_of_a_signal_not_observed_does_not_count(holes):
     _, inputs, observed = holes
     for kind in kinds_of_holes(observed):
-        assert log_density_scorer(Densities(), inputs, kind) == pytest.approx(-15 / 5, rel=EXACT)
+        assert scores.log_density_scorer(Densities(), inputs, kind) == pytest.approx(-15 / 5, rel=EXACT)
     flat = np.where(np.arange(6) == 2, np.nan, 1.0)
-    assert log_density_scorer(Densities(), inputs, flat) == pytest.approx(-15 / 5, rel=EXACT)
+    assert scores.log_density_scorer(Densities(), inputs, flat) == pytest.approx(-15 / 5, rel=EXACT)
 
 
 def test_the_density_of_a_signal_is_that_of_its_observed_nodes(holes):
@@ -380,7 +373,7 @@ def test_the_density_of_a_signal_is_that_of_its_observed_nodes(holes):
         if seen.size:
             densities.append(stats.multivariate_normal(centre[seen], spread[np.ix_(seen, seen)]).logpdf(row[seen]))
     for kind in kinds_of_holes(observed):
-        assert log_density_scorer(fitted, inputs, kind) == pytest.approx(np.mean(densities), rel=FORMULA)
+        assert scores.log_density_scorer(fitted, inputs, kind) == pytest.approx(np.mean(densities), rel=FORMULA)
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -412,10 +405,10 @@ def test_models_without_inputs_are_scored():
     mean, std = (
         np.broadcast_to(one, signals.shape) for one in model.predict(None, return_std=True, include_noise=True)
     )
-    assert crps_scorer(model, None, signals) == pytest.approx(-crps(signals, mean, std).mean())
-    assert coverage_scorer(model, None, signals) == coverage(signals, mean, std)
+    assert scores.crps_scorer(model, None, signals) == pytest.approx(-scores.crps(signals, mean, std).mean())
+    assert scores.coverage_scorer(model, None, signals) == scores.coverage(signals, mean, std)
     densities = model.log_predictive_density(None, signals, joint=False)
-    assert log_density_scorer(model, None, signals) == pytest.approx(densities.mean())
+    assert scores.log_density_scorer(model, None, signals) == pytest.approx(densities.mean())
     assert model.score(None, signals) == pytest.approx(r2_score(signals, mean))
     signals[0, 0] = np.nan
     assert np.isfinite(model.score(None, signals))
@@ -432,7 +425,7 @@ def correlated(n_signals, n_nodes, correlation, rng):
 
 def is_called(errors):
     """Which of bias and the three levels are called off, without a tolerance."""
-    found = calibration_of(special.ndtr(errors))
+    found = scores.calibration_of(special.ndtr(errors))
     return [found.pit_mean.is_off(), *(one.is_off() for one in found.coverages.values())]
 
 
@@ -443,8 +436,8 @@ def test_calibrated_predictions_are_rarely_called_anything_else(n_signals, corre
     """However few the signals, and however correlated their values are."""
     rng, n_draws = np.random.default_rng([n_signals, int(100 * correlation)]), 300
     alarms = sum(any(is_called(correlated(n_signals, 30, correlation, rng))) for _ in range(n_draws))
-    error = np.sqrt(FALSE_ALARMS * (1 - FALSE_ALARMS) / n_draws)
-    assert alarms / n_draws <= FALSE_ALARMS + STANDARD_ERRORS * error
+    error = np.sqrt(scores.FALSE_ALARMS * (1 - scores.FALSE_ALARMS) / n_draws)
+    assert alarms / n_draws <= scores.FALSE_ALARMS + STANDARD_ERRORS * error
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
@@ -461,15 +454,15 @@ def test_what_is_off_is_called_so(correlation):
 def test_standard_errors_are_those_of_means_of_signals():
     """Of signals with as many values each; a signal of which nothing was observed does not count."""
     transformed = np.random.default_rng(0).uniform(size=(12, 5))
-    found = calibration_of(np.vstack([transformed, np.full((1, 5), np.nan)]))
+    found = scores.calibration_of(np.vstack([transformed, np.full((1, 5), np.nan)]))
     means = transformed.mean(axis=1)
     assert found.pit_mean.n_signals == 12
     assert found.pit_mean.value == pytest.approx(means.mean(), rel=EXACT)
     assert found.pit_mean.standard_error == pytest.approx(means.std(ddof=1) / np.sqrt(12), rel=EXACT)
-    assert np.isnan(calibration_of(transformed[:1]).pit_mean.standard_error)
-    assert not calibration_of(np.full((1, 50), 0.99)).pit_mean.is_off()
+    assert np.isnan(scores.calibration_of(transformed[:1]).pit_mean.standard_error)
+    assert not scores.calibration_of(np.full((1, 50), 0.99)).pit_mean.is_off()
     assert {level: one.value for level, one in found.coverages.items()} == {
-        level: found.covered_at(level) for level in INTERVAL_LEVELS
+        level: found.covered_at(level) for level in scores.INTERVAL_LEVELS
     }
 
 
@@ -477,7 +470,7 @@ def test_standard_errors_are_those_of_means_of_signals():
 def test_coverage_of_everything_is_as_sure_as_signals_are_independent(correlation):
     """All of ten signals are inside their intervals: by chance where values of a signal are all the same."""
     errors = 0.3 * np.clip(correlated(10, 40, correlation, np.random.default_rng(1)), -2, 2)
-    found = calibration_of(special.ndtr(errors)).coverages[0.9]
+    found = scores.calibration_of(special.ndtr(errors)).coverages[0.9]
     assert found.value == 1.0
     n_independent = 10 if correlation else 400
     assert found.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / n_independent), rel=EXACT)
@@ -486,7 +479,7 @@ def test_coverage_of_everything_is_as_sure_as_signals_are_independent(correlatio
 
 def test_skewed_errors_that_average_out_are_not_a_bias():
     errors = np.random.default_rng(0).exponential(size=(60, 20)) - 1
-    found = calibration_of(special.ndtr(errors))
+    found = scores.calibration_of(special.ndtr(errors))
     assert found.pit_mean.is_off()
     assert not found.error_mean.is_off()
 
@@ -508,11 +501,11 @@ def test_a_share_is_off_beyond_what_one_of_eighty_calibrated_ones_is_on_either_s
     """Five per cent are shared by a bias and three levels, on both sides; a tolerance is kept to as well."""
     chance = 0.1 * stats.t.ppf(1 - 0.05 / 8, n_signals - 1)
     for sign in (-1, 1):
-        assert Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off()
-        assert not Share(0.9 + sign * 0.999 * chance, 0.1, 0.9, n_signals).is_off()
-        assert not Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
-        assert Share(0.9 + sign * 1.02 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
-    assert not Share(9.0, float("nan"), 0.9, 1).is_off()
+        assert scores.Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off()
+        assert not scores.Share(0.9 + sign * 0.999 * chance, 0.1, 0.9, n_signals).is_off()
+        assert not scores.Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
+        assert scores.Share(0.9 + sign * 1.02 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
+    assert not scores.Share(9.0, float("nan"), 0.9, 1).is_off()
 
 
 def correlation_in_rows(values):
@@ -538,7 +531,7 @@ def correlation_in_rows(values):
 )
 def test_where_all_values_are_covered_the_error_is_that_of_calibrated_ones(from_middle, correlation):
     values = np.array(from_middle)
-    found = calibration_of(0.5 + values / 2).coverages[0.8]
+    found = scores.calibration_of(0.5 + values / 2).coverages[0.8]
     n_values, sizes = np.isfinite(values).sum(), values.shape[1]
     if correlation is None:
         correlation, sizes = correlation_in_rows(values)

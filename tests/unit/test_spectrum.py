@@ -9,18 +9,8 @@ from scipy.sparse import csr_array
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
+from spectralgp.model import spectra
 from spectralgp.model.signals import expected_signals, read_signals
-from spectralgp.model.spectra import (
-    Chebyshev,
-    Eigenpairs,
-    Exact,
-    FilterBank,
-    LikelihoodErrors,
-    SpectralSignals,
-    decompose,
-    oblique,
-    state_of_spectrum,
-)
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -37,7 +27,7 @@ def some_signals(graph, n_signals=3):
 @every_graph
 def test_eigenpairs_rebuild_the_laplacian(graph, laplacian, scaled):
     """Equation (2): L = V diag(lambda) V^T, orthonormal and ascending."""
-    spectrum = decompose(GRAPHS[graph], laplacian, scaled=scaled)
+    spectrum = spectra.decompose(GRAPHS[graph], laplacian, scaled=scaled)
     vectors, values = spectrum.eigenvectors, spectrum.eigenvalues
     expected = oracle.laplacian(WEIGHTS[graph], laplacian, scaled)
     assert oracle.relative_error(vectors @ np.diag(values) @ vectors.T, expected) < FORMULA
@@ -50,7 +40,7 @@ def test_eigenpairs_rebuild_the_laplacian(graph, laplacian, scaled):
 @every_laplacian
 @every_graph
 def test_each_component_has_one_eigenvalue_of_exactly_zero(graph, laplacian, scaled):
-    values = decompose(GRAPHS[graph], laplacian, scaled=scaled).eigenvalues
+    values = spectra.decompose(GRAPHS[graph], laplacian, scaled=scaled).eigenvalues
     expected = {"disconnected": 3, "edgeless": 4}.get(graph, 1)
     assert np.count_nonzero(values == 0.0) == expected
     assert np.all(values >= 0)
@@ -60,8 +50,8 @@ def test_each_component_has_one_eigenvalue_of_exactly_zero(graph, laplacian, sca
 @every_graph
 def test_scaled_eigenvalues_end_at_one(graph, laplacian):
     """Equation (2): L_S = L / lambda_max."""
-    plain = decompose(GRAPHS[graph], laplacian)
-    scaled = decompose(GRAPHS[graph], laplacian, scaled=True)
+    plain = spectra.decompose(GRAPHS[graph], laplacian)
+    scaled = spectra.decompose(GRAPHS[graph], laplacian, scaled=True)
     largest = plain.eigenvalues[-1]
     assert scaled.eigenvalues[-1] == (1.0 if largest > 0 else 0.0)
     assert oracle.relative_error(scaled.eigenvalues * largest, plain.eigenvalues) < EXACT
@@ -70,16 +60,16 @@ def test_scaled_eigenvalues_end_at_one(graph, laplacian):
 
 
 def test_the_interval_of_filters():
-    assert decompose(GRAPHS["ring"], "normalized").upper == 2.0
-    assert decompose(GRAPHS["ring"]).upper == pytest.approx(4.0, rel=EXACT)
-    assert decompose(GRAPHS["edgeless"]).upper == 1.0
+    assert spectra.decompose(GRAPHS["ring"], "normalized").upper == 2.0
+    assert spectra.decompose(GRAPHS["ring"]).upper == pytest.approx(4.0, rel=EXACT)
+    assert spectra.decompose(GRAPHS["edgeless"]).upper == 1.0
 
 
 @every_laplacian
 @every_graph
 def test_transform_keeps_the_energy_and_inverse_undoes_it(graph, laplacian):
     """Parseval."""
-    spectrum, signals = decompose(GRAPHS[graph], laplacian), some_signals(graph)
+    spectrum, signals = spectra.decompose(GRAPHS[graph], laplacian), some_signals(graph)
     coefficients = spectrum.transform(signals)
     assert oracle.relative_error(np.sum(coefficients**2, axis=1), np.sum(signals**2, axis=1)) < EXACT
     assert oracle.relative_error(spectrum.inverse(coefficients), signals) < EXACT
@@ -94,7 +84,7 @@ def test_transform_keeps_the_energy_and_inverse_undoes_it(graph, laplacian):
 @every_graph
 def test_filter_is_a_function_of_the_laplacian(graph, laplacian, scaled):
     """Equation (2): B = g(L), by the dense matrix exponential and a dense polynomial."""
-    spectrum, signals = decompose(GRAPHS[graph], laplacian, scaled=scaled), some_signals(graph)
+    spectrum, signals = spectra.decompose(GRAPHS[graph], laplacian, scaled=scaled), some_signals(graph)
     matrix = oracle.laplacian(WEIGHTS[graph], laplacian, scaled)
     heat = oracle.diffusion(matrix, 1.4)
     filtered = spectrum.filter(signals, lambda eigenvalues: np.exp(-0.7 * eigenvalues))
@@ -107,17 +97,17 @@ def test_filter_is_a_function_of_the_laplacian(graph, laplacian, scaled):
 
 def test_a_graph_is_decomposed_once():
     graph = Graph(WEIGHTS["random"])
-    first = decompose(graph)
-    assert decompose(graph, "combinatorial", scaled=False).eigenvectors is first.eigenvectors
-    assert decompose(graph, scaled=True).eigenvectors is first.eigenvectors
-    assert decompose(graph, "normalized").eigenvectors is not first.eigenvectors
-    assert decompose(Graph(WEIGHTS["random"])).eigenvectors is not first.eigenvectors
+    first = spectra.decompose(graph)
+    assert spectra.decompose(graph, "combinatorial", scaled=False).eigenvectors is first.eigenvectors
+    assert spectra.decompose(graph, scaled=True).eigenvectors is first.eigenvectors
+    assert spectra.decompose(graph, "normalized").eigenvectors is not first.eigenvectors
+    assert spectra.decompose(Graph(WEIGHTS["random"])).eigenvectors is not first.eigenvectors
 
 
 def test_a_graph_without_edges_is_not_decomposed():
     """20,000 outputs without a graph: a matrix of nodes by nodes would take 3.2 GB and a quarter of an hour."""
     n_nodes = 20_000
-    spectrum = decompose(Graph(csr_array((n_nodes, n_nodes))), scaled=True)
+    spectrum = spectra.decompose(Graph(csr_array((n_nodes, n_nodes))), scaled=True)
     signals = np.random.default_rng(0).standard_normal((2, n_nodes))
     np.testing.assert_array_equal(spectrum.transform(signals), signals)
     np.testing.assert_array_equal(spectrum.inverse(signals), signals)
@@ -127,7 +117,7 @@ def test_a_graph_without_edges_is_not_decomposed():
 
 
 def test_a_spectrum_cannot_be_written_to():
-    spectrum = decompose(GRAPHS["ring"])
+    spectrum = spectra.decompose(GRAPHS["ring"])
     with pytest.raises(ValueError, match="read-only"):
         spectrum.eigenvalues[0] = 1.0
     with pytest.raises(ValueError, match="read-only"):
@@ -135,17 +125,17 @@ def test_a_spectrum_cannot_be_written_to():
 
 
 def test_an_exact_spectrum_has_no_errors():
-    spectrum = decompose(GRAPHS["random"])
+    spectrum = spectra.decompose(GRAPHS["random"])
     data = spectrum.read(read_signals(np.ones((2, 7))))
     errors = data.errors(lambda eigenvalues: np.ones((2, eigenvalues.size)))
-    assert errors == LikelihoodErrors(truncation=0.0, rounding=0.0, probes=0.0, limit=np.inf)
+    assert errors == spectra.LikelihoodErrors(truncation=0.0, rounding=0.0, probes=0.0, limit=np.inf)
     assert errors.is_tolerable
-    assert not LikelihoodErrors(truncation=2e-3, limit=1e-3).is_tolerable
-    assert LikelihoodErrors(truncation=1e-3, limit=1e-3).is_tolerable
+    assert not spectra.LikelihoodErrors(truncation=2e-3, limit=1e-3).is_tolerable
+    assert spectra.LikelihoodErrors(truncation=1e-3, limit=1e-3).is_tolerable
 
 
 def test_spectral_signals_count_and_rotate():
-    signals = SpectralSignals(some_signals("ring"))
+    signals = spectra.SpectralSignals(some_signals("ring"))
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
     rotated = signals.rotate(rotation)
     assert rotated.n_observations == 18
@@ -167,7 +157,7 @@ def test_a_bank_of_filters_is_a_matrix_at_every_eigenvalue(has_after, has_beside
     rng, eigenvalues = np.random.default_rng(0), np.linspace(0.1, 2.0, 5)
     combination, coefficients = rng.standard_normal((2, 3)), rng.standard_normal((3, 5))
     before, after, beside = (np.multiply.outer(rng.random(size), eigenvalues) + 1 for size in (3, 2, 2))
-    bank = FilterBank(
+    bank = spectra.FilterBank(
         lambda _: before,
         combination,
         (lambda _: after) if has_after else None,
@@ -185,7 +175,7 @@ def test_a_bank_of_filters_is_a_matrix_at_every_eigenvalue(has_after, has_beside
 
 def test_expected_signals_have_the_squares_of_their_mean_and_deviations():
     """More deviations than signals, and fewer; rotated, and with what is carried over below them."""
-    rng, spectrum = np.random.default_rng(4), decompose(GRAPHS["random"])
+    rng, spectrum = np.random.default_rng(4), spectra.decompose(GRAPHS["random"])
     mean, carried = rng.standard_normal((2, 2, 7))
     turn, response, scales = rng.standard_normal((2, 2)), rng.standard_normal(7), rng.random((2, 7))
     factors = np.tril(rng.standard_normal((7, 2, 2))) + 3 * np.eye(2)
@@ -213,9 +203,9 @@ def test_expected_signals_have_the_squares_of_their_mean_and_deviations():
 
 def test_a_turned_basis_goes_there_and_back():
     """Vectors ``B`` that are not orthonormal, with their dual."""
-    spectrum, rng = decompose(GRAPHS["random"], "normalized"), np.random.default_rng(1)
+    spectrum, rng = spectra.decompose(GRAPHS["random"], "normalized"), np.random.default_rng(1)
     vectors = rng.standard_normal((7, 7)) + 3 * np.eye(7)
-    basis = oblique(spectrum, vectors, np.linalg.inv(vectors).T, 2.5)
+    basis = spectra.oblique(spectrum, vectors, np.linalg.inv(vectors).T, 2.5)
     signals = rng.standard_normal((2, 7))
     coordinates = np.linalg.solve(vectors, signals.T).T
     np.testing.assert_allclose(basis.load(signals), coordinates)
@@ -233,11 +223,11 @@ def test_a_turned_basis_goes_there_and_back():
 
 def test_the_laplacian_must_be_known():
     with pytest.raises(ValueError, match="must be one of 'combinatorial', 'normalized', 'balanced'; got 'signless'"):
-        decompose(Graph(WEIGHTS["ring"]), "signless")
+        spectra.decompose(Graph(WEIGHTS["ring"]), "signless")
 
 
 def test_signals_must_fit_the_graph():
-    spectrum = decompose(GRAPHS["ring"])
+    spectrum = spectra.decompose(GRAPHS["ring"])
     with pytest.raises(ValueError, match=r"signals must have shape .*n_nodes = 6; got \(6, 2\).*the transpose\?"):
         spectrum.transform(np.ones((6, 2)))
     with pytest.raises(ValueError, match=r"spectral_signals must have shape \(n_nodes,\) with n_nodes = 6; got \(5,\)"):
@@ -249,7 +239,7 @@ def test_signals_must_fit_the_graph():
 @pytest.mark.parametrize("response", [np.ones(5), 1.0, lambda eigenvalues: eigenvalues[:, None]])
 def test_a_response_must_fit_the_spectrum(response):
     with pytest.raises(ValueError, match="response must give one value for each of the 6 eigenvalues; got shape"):
-        decompose(GRAPHS["ring"]).filter(np.ones(6), response)
+        spectra.decompose(GRAPHS["ring"]).filter(np.ones(6), response)
 
 
 def restored(spectrum, settings, found):
@@ -262,31 +252,31 @@ def restored(spectrum, settings, found):
 @both_scales
 @every_laplacian
 def test_a_spectrum_is_restored_from_what_was_found_without_computing_it(laplacian, scaled):
-    exact = Exact().of(GRAPHS["ring"], laplacian, scaled)
-    large = Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"], laplacian, scaled)
-    found = state_of_spectrum(exact)
-    changed = Eigenpairs(found.eigenvalues, found.eigenvectors[:, ::-1])
-    np.testing.assert_array_equal(restored(exact, Exact(), changed).eigenvectors, changed.eigenvectors)
-    np.testing.assert_array_equal(restored(exact, Exact(), changed).eigenvalues, exact.eigenvalues)
+    exact = spectra.Exact().of(GRAPHS["ring"], laplacian, scaled)
+    large = spectra.Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"], laplacian, scaled)
+    found = spectra.state_of_spectrum(exact)
+    changed = spectra.Eigenpairs(found.eigenvalues, found.eigenvectors[:, ::-1])
+    np.testing.assert_array_equal(restored(exact, spectra.Exact(), changed).eigenvectors, changed.eigenvectors)
+    np.testing.assert_array_equal(restored(exact, spectra.Exact(), changed).eigenvalues, exact.eigenvalues)
     expected = large.multiplicities
-    again = restored(large, large.settings, state_of_spectrum(large))
+    again = restored(large, large.settings, spectra.state_of_spectrum(large))
     np.testing.assert_array_equal(again.eigenvalues, large.eigenvalues)
     np.testing.assert_array_equal(again.multiplicities, expected)
 
 
 def test_what_settings_cannot_have_found_is_refused():
-    exact, large = decompose(GRAPHS["ring"]), Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"])
+    exact, large = spectra.decompose(GRAPHS["ring"]), spectra.Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"])
     for values in (exact.eigenvalues[::-1], exact.eigenvalues - 1):
         with pytest.raises(ValueError, match="eigenpairs must have eigenvalues that ascend from zero; got"):
-            restored(exact, Exact(), Eigenpairs(values, exact.eigenvectors))
+            restored(exact, spectra.Exact(), spectra.Eigenpairs(values, exact.eigenvectors))
     with pytest.raises(ValueError, match="eigenpairs must be those of the combinatorial Laplacian; got none"):
-        restored(exact, Exact(), None)
+        restored(exact, spectra.Exact(), None)
     with pytest.raises(ValueError, match="n_moments is declared with init=False"):
-        restored(large, Exact(), state_of_spectrum(exact))
+        restored(large, spectra.Exact(), spectra.state_of_spectrum(exact))
     with pytest.raises(ValueError, match="densities must hold one of the combinatorial Laplacian; got none"):
-        restored(large, large.settings, state_of_spectrum(exact))
+        restored(large, large.settings, spectra.state_of_spectrum(exact))
     with pytest.raises(ValueError, match="n_moments must be an odd number up to 3; got 5"):
-        restored(large, Chebyshev(n_moments=3, max_moments=3, n_probes=4), state_of_spectrum(large))
+        restored(large, spectra.Chebyshev(n_moments=3, max_moments=3, n_probes=4), spectra.state_of_spectrum(large))
     large.multiplicities  # noqa: B018 (which computes the moments)
     with pytest.raises(ValueError, match="densities must hold an odd number of moments of 8 probes; got"):
-        restored(large, Chebyshev(n_moments=5, n_probes=8), state_of_spectrum(large))
+        restored(large, spectra.Chebyshev(n_moments=5, n_probes=8), spectra.state_of_spectrum(large))
