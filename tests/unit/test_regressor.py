@@ -464,24 +464,6 @@ def test_one_column_may_be_flat():
     assert density == pytest.approx(column.log_predictive_density(NEW, OBSERVED[:, :1]))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_are_matched_to_nodes_by_name(either, seed):
-    make, fitted = either
-    order = np.random.default_rng(seed).permutation(N_NODES)
-    model = make().fit(X, FRAME.iloc[:, order])
-    np.testing.assert_allclose(model.predict(NEW), fitted.predict(NEW)[:, order])
-    assert model.log_marginal_likelihood_ == pytest.approx(fitted.log_marginal_likelihood_)
-    observed = pd.DataFrame(OBSERVED, columns=NAMES).iloc[:, order[::-1]]
-    assert model.log_predictive_density(NEW, observed) == pytest.approx(fitted.log_predictive_density(NEW, OBSERVED))
-
-
-def test_score_matches_columns_by_name_too(either):
-    """Cross-validation of a DataFrame scores through here."""
-    _, fitted = either
-    observed = pd.DataFrame(OBSERVED, columns=NAMES)[sorted(NAMES)]
-    assert fitted.score(NEW, observed) == pytest.approx(fitted.score(NEW, OBSERVED))
-
-
 def test_names_of_the_fit_are_matched_where_the_graph_has_none():
     model = GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)).fit(X, FRAME)
     observed = pd.DataFrame(OBSERVED, columns=NAMES)
@@ -575,40 +557,33 @@ BAD_DATA = {
 
 
 @pytest.fixture
-def before(default_fitted):
-    """A fitted estimator, and what it is made of."""
+def kept(default_fitted):
+    """A fitted estimator that a fit which fails leaves as it was, but for its settings."""
     model = copy.copy(default_fitted)
-    return model, dict(model.__dict__), model.predict(NEW)
-
-
-def assert_unchanged(model, attributes, predicted):
-    assert model.__dict__.keys() == attributes.keys()
-    assert all(model.__dict__[name] is value for name, value in attributes.items())
+    predicted = model.predict(NEW)
+    yield model
+    model.set_params(**default_fitted.get_params(deep=False))
+    assert model.__dict__.keys() == default_fitted.__dict__.keys()
+    assert all(model.__dict__[name] is value for name, value in default_fitted.__dict__.items())
     np.testing.assert_array_equal(model.predict(NEW), predicted)
 
 
 @pytest.mark.parametrize(("settings", "error", "message"), BAD_SETTINGS, ids=lambda value: str(value)[:40])
-def test_bad_settings(settings, error, message, before):
-    model, attributes, predicted = before
-    model.set_params(**settings)
+def test_bad_settings(settings, error, message, kept):
+    kept.set_params(**settings)
     with pytest.raises(error, match=message):
-        model.fit(X, Y)
-    model.set_params(**{name: attributes[name] for name in settings})
-    assert_unchanged(model, attributes, predicted)
+        kept.fit(X, Y)
 
 
 @pytest.mark.parametrize("name", BAD_DATA)
-def test_bad_data(name, before):
-    model, attributes, predicted = before
+def test_bad_data(name, kept):
     inputs, signals, error, message = BAD_DATA[name]
     with pytest.raises(error, match=message):
-        model.fit(inputs, signals)
-    assert_unchanged(model, attributes, predicted)
+        kept.fit(inputs, signals)
 
 
-def test_bad_precomputed_covariances(before):
-    model, attributes, predicted = before
-    model.set_params(input_kernel="precomputed")
+def test_bad_precomputed_covariances(kept):
+    kept.set_params(input_kernel="precomputed")
     for matrix, message in (
         (X, r"X must be square, the covariance of the training inputs.*; got shape \(12, 2\)"),
         (np.triu(np.ones((12, 12))), "X must be symmetric"),
@@ -616,9 +591,7 @@ def test_bad_precomputed_covariances(before):
         (np.eye(11), "X and Y must have the same number of rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            model.fit(matrix, Y)
-    model.set_params(input_kernel=None)
-    assert_unchanged(model, attributes, predicted)
+            kept.fit(matrix, Y)
 
 
 @pytest.mark.filterwarnings("ignore:the noise is at")
@@ -679,18 +652,13 @@ def test_a_model_knows_the_signals_that_it_has_seen():
     assert model.condition_on(NEW[:1], OBSERVED[:1]).has_seen(inputs, mixed).tolist() == [True, True, True, False]
 
 
-def test_one_signal_cannot_be_stacked(before):
-    model, attributes, predicted = before
-    model.set_params(graph_kernel=Polynomial("auto"))
+def test_one_signal_cannot_be_stacked(kept):
+    kept.set_params(graph_kernel=Polynomial("auto"))
     with pytest.raises(ValueError, match=r"Y must hold at least 2 signals to stack kernels.*Ask for one kernel"):
-        model.fit(X[:1], Y[:1])
-    model.set_params(graph_kernel=attributes["graph_kernel"])
-    assert_unchanged(model, attributes, predicted)
+        kept.fit(X[:1], Y[:1])
 
 
 def test_a_negative_degree_is_refused_where_it_is_written():
-    with pytest.raises(ValueError, match=r"degree must be an integer of at least 0.*; got -1"):
-        Polynomial(-1)
     with pytest.raises(ValueError, match=r"degree must be an integer of at least 0.*; got -1"):
         regressor().set_params(graph_kernel__degree=-1)
 
@@ -730,16 +698,13 @@ def test_bad_questions(either, name):
         action(fitted)
 
 
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(before, monkeypatch):
-    model, attributes, predicted = before
-
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(kept, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt("stop")
 
     monkeypatch.setattr("spectralgp.learning.Candidate.condition", interrupt)
     with pytest.raises(KeyboardInterrupt, match="stop"):
-        model.fit(X, 2 * Y)
-    assert_unchanged(model, attributes, predicted)
+        kept.fit(X, 2 * Y)
 
 
 def test_non_convergence_is_a_warning_and_a_verdict():
