@@ -1,7 +1,5 @@
 """Benchmark scripts: their pages are made of their results, their yardsticks are right, and short forms run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Sdist and wheel: built from the checkout, complete, and used as a new user uses them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

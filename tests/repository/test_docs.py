@@ -1,7 +1,5 @@
 """The pages of the documentation: snippets run, links lead somewhere, and the API page has every public name."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """The examples of the gallery run, draw, and compute what their words say."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The picture at the head of the README shows what its caption says."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """What a project says of itself in several places, it says alike."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Particulate matter: numbers typed here were read in the R package's file, places on a map."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Filters of several models as one: weighted means, and how far models and draws leave them open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ What stands beside the package is no part of it: the package imports none of tha
 of the package what any user has. Four things vary, and each is a type: outside its part nobody asks which kind it has.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

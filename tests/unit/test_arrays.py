@@ -1,7 +1,5 @@
 """Arrays of any library, random numbers, and threads of the linear algebra."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import array_api_strict

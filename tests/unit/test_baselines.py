@@ -1,7 +1,5 @@
 """Baselines by their formulas: forecasts, fillings, and how they are judged."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The variational Gaussian of classes against the dense oracle, and how members are weighed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

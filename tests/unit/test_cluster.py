@@ -1,7 +1,5 @@
 """What is asked of a Dask cluster: who has which partition, what is sent and waited for, what its failures mean."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import CancelledError
 from types import SimpleNamespace

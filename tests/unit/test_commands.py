@@ -1,7 +1,5 @@
 """Commands from files to files, as a user types them."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Counts of deaths in counties: numbers typed here were read in libpysal's tables, neighbours on a map."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

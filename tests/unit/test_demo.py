@@ -1,7 +1,5 @@
 """The demonstration: its outages, the methods it compares with, and what it says."""
 
-from __future__ import annotations
-
 import errno
 
 import matplotlib.pyplot as plt

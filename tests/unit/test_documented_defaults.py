@@ -1,7 +1,5 @@
 """What the documentation says of defaults is what they are, and switches of commands are off until asked for."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Graphs from lists and tables of edges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

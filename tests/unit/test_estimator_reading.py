@@ -1,7 +1,5 @@
 """What estimators are given, read by hand: forms of tables, orders of nodes, centres, columns that carry over."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import array_api_strict

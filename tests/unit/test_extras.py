@@ -1,7 +1,5 @@
 """What only some users need may be missing: the rest works, and what does not says how to install it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Births per woman: numbers typed here were read in statsmodels' file, borders in an atlas."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A file is written whole or not at all, whatever fails on the way."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Parts of forecasts: seasons, means, weights, drift, calibration and correlations, each against a plain answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Column names, the index, and the threads of linear algebra."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta, timezone
 
 import array_api_strict

@@ -1,7 +1,5 @@
 """Covariances between inputs: three kinds of kernel behind the same verbs."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conjugate gradients and Lanczos against dense matrices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +21,7 @@ class Dense:
     products: list = field(default_factory=list)
 
     @classmethod
-    def drawn(cls, n_values: int, condition: float, seed: int) -> Dense:
+    def drawn(cls, n_values: int, condition: float, seed: int) -> "Dense":
         rng = np.random.default_rng(seed)
         vectors = np.linalg.qr(rng.standard_normal((n_values, n_values)))[0]
         matrix = (vectors * np.geomspace(1 / condition, 1.0, n_values)) @ vectors.T

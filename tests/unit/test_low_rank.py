@@ -1,7 +1,5 @@
 """Covariances of low rank, equation (34), against dense algebra with ``Phi Phi^T + k I`` in place of ``K``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mixtures: weights against a general optimiser, moments and densities against their definitions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

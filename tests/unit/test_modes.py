@@ -1,7 +1,5 @@
 """Eigendecompositions of covariances, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Laplacians as operators: every path against dense matrices."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from itertools import islice

@@ -1,7 +1,5 @@
 """Which partitions a worker keeps open where its memory does not hold all of them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Passes over a graph: Chebyshev series, quadrature weights, moments and filters against their definitions."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Points from tables and geometries, and neighbours on the sphere."""
 
-from __future__ import annotations
-
 import geopandas
 import numpy as np
 import pandas as pd

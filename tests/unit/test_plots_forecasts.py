@@ -1,7 +1,5 @@
 """Pictures of forecasts show the numbers that the model gives."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """Graphs from points: neighbours against brute force, and what is refused."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

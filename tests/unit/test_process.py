@@ -1,7 +1,5 @@
 """Processes in time against Gaussian conditioning with dense matrices over all nodes and times."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

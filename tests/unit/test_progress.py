@@ -1,7 +1,5 @@
 """Bars are drawn on the error stream, for those who ask, where a person looks."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The spectrum of large graphs: moments of its density, their errors, and what is remembered on the graph."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """The estimator: units, shapes, names and errors; every number against dense algebra with the learnt values."""
 
-from __future__ import annotations
-
 import copy
 import io
 from contextlib import redirect_stderr

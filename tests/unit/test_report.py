@@ -1,7 +1,5 @@
 """What a report tells: numbers against the dense truth, words against numbers, and a page in which names are names."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json

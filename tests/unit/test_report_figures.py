@@ -1,7 +1,5 @@
 """Figures of reports, by what they are drawn from: which node first, colours, points and shares."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 from types import SimpleNamespace

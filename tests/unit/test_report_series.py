@@ -1,7 +1,5 @@
 """The report of a series: numbers against the model's own answers, words against numbers, and a whole page."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import dataclasses

@@ -1,7 +1,5 @@
 """Scales of the nodes by empirical Bayes, against a grid, simulated variances and what must not matter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Series with holes against dense conditioning and a Kalman smoother over all nodes at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

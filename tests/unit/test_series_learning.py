@@ -1,7 +1,5 @@
 """Learning of processes in time: slopes, information, recovery of what series were drawn from, certificates."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -3,8 +3,6 @@
 Filters of single members are held against dense matrices in test_process.py; here they stand for them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

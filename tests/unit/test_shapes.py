@@ -1,7 +1,5 @@
 """Kinds of filters: constructed ones, with and without deviations, and learnt ones against the evidence."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

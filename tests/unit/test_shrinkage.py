@@ -1,7 +1,5 @@
 """Shrinkage towards the graph: what is learnt by its evidence, and the law (14), (15) to (18) by its definition."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Signals: centre, scale, units and views, of arrays in memory, files and other libraries, against NumPy by hand."""
 
-from __future__ import annotations
-
 import pickle
 
 import array_api_strict

@@ -1,7 +1,5 @@
 """Filters and their adjoints against dense matrices written out of lags: equations (28) to (32)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

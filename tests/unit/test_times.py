@@ -1,7 +1,5 @@
 """Times of rows: steps of a clock and back, whatever table or zone they come from."""
 
-from __future__ import annotations
-
 import datetime
 import zoneinfo
 

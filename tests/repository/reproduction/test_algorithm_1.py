@@ -1,7 +1,5 @@
 """Algorithm 1 as a solver: certificates and fits against dense algebra, and the printed lines against a plain loop."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear

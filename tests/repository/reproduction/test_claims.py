@@ -1,7 +1,5 @@
 """Claims are decided by their criteria: results are made up so that the answer is known."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Single jobs against the reference numbers of DESIGN.md, section 10, and against slow formulas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command: what it prints, what it writes, and how it ends."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

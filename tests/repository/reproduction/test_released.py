@@ -1,7 +1,5 @@
 """The authors' program, followed step by step: against dense algebra, and against what the authors' own run printed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime

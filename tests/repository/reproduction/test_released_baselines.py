@@ -1,7 +1,5 @@
 """The authors' baselines, followed step by step: against dense algebra, and against a referee's own program."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime

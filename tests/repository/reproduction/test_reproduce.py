@@ -1,7 +1,5 @@
 """The runner from end to end, cut short; resuming; and the experiments whose files are not available, on stand-ins."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Results on disk: kept a job at a time, and taken for what they are only where code and job are the same."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """No word on the pages contradicts its number: they are read as a reader does, and recomputed from what they print."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

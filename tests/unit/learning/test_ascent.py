@@ -1,7 +1,5 @@
 """Steps of an ascent against the conditions of optimality, and updates against their defining equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import nnls

@@ -1,7 +1,5 @@
 """Candidates and their held-out densities, against learning and conditioning by hand, fold by fold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Draws of the hyperparameters against the curvature of the dense log posterior."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF

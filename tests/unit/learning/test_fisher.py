@@ -1,7 +1,5 @@
 """The Fisher information against dense covariance matrices and their derivatives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import block_diag

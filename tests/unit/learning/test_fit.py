@@ -1,7 +1,5 @@
 """Certificates of points that are made by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's grid search, against trying every point."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

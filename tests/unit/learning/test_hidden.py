@@ -1,7 +1,5 @@
 """Hidden entries: where they are, what candidates may know of them, and weights by them, against dense algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The door to learning: families, progress, options."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many signals: hyperparameters are learnt from some of them, and all are conditioned on, exactly or by a low rank."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Expectation-maximisation: where it ends, what it says of itself, and that nothing depends on luck."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 

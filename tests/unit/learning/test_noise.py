@@ -1,7 +1,5 @@
 """Whatever is constant over frequencies is noise: what a residual and the noise share goes to the noise."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What learning maximises, against dense algebra, a hand-written prior and finite differences."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The search for a default with given scores: the variants of each stage, and the weights of those of use."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

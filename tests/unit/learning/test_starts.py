@@ -1,7 +1,5 @@
 """Starts, typical and random, and what restarts find, against a brute-force search of the dense model."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

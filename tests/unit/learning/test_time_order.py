@@ -1,7 +1,5 @@
 """Rows in the order of time: found exactly, forecast forward, and answered with models of changes as with any other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF

@@ -1,7 +1,5 @@
 """Weights by every rule against a general-purpose optimiser of the score, computed by its definition."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import NamedTuple
 
