@@ -20,7 +20,6 @@ from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import posterior_of
 from spectralgp.model.fields.sites import MOST_EXACT_SITES, STEP, WIDE_DEVIATION
-from spectralgp.model.kernels import Positivity
 from spectralgp.model.likelihoods import log_bounds, log_parameters, open_parameters, with_log_parameters
 from spectralgp.model.spectra import mean_over_nodes
 
@@ -112,6 +111,7 @@ class HyperparameterPosterior:
             own = log_parameters(likelihood, self.names)
             bounds = log_bounds(likelihood, self.names, self.expectation.unit)
         self.objective = objective_of(task, fitted, self.expectation)
+        self.positivity = self.objective.positivity  # constraints ``filter >= 0``
         self.n_shared, self.bounds = len(self.objective.bounds), np.vstack([self.objective.bounds, bounds])
         self.units = np.append(self.objective.units, np.ones(len(bounds)))
         self.difference = DIFFERENCE if self.expectation is None else LATENT_DIFFERENCE
@@ -127,10 +127,6 @@ class HyperparameterPosterior:
     def model(self, x: Array) -> GraphGP:
         """The model at a point, with the residual and the noise told apart."""
         return told_apart(self.task, self._prior(x))
-
-    def positivity(self, x: Array) -> tuple[Positivity, ...]:
-        """Constraints ``filter >= 0``, as in `Objective`."""
-        return self.objective.positivity(x)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior and its gradient; of signals that are not known, values are not to be compared."""

@@ -142,18 +142,13 @@ def _moved(missing: Mask, observed: Mask, random_state: np.random.Generator) -> 
         if np.count_nonzero(hidden) >= wanted:
             break
     n_hidden = int(np.count_nonzero(hidden))
-    if n_hidden > MOST_HIDDEN * n_observed:
-        hidden = _thinned(hidden, MOST_HIDDEN * n_observed / n_hidden, random_state)
+    if n_hidden > MOST_HIDDEN * n_observed:  # about a share of them is kept, in whole runs of signals at a node
+        starts = hidden & ~np.vstack([np.zeros((1, n_nodes), dtype=bool), hidden[:-1]])
+        numbers = np.cumsum(starts.T.ravel()).reshape(hidden.shape[::-1]).T
+        draws = random_state.random(int(np.count_nonzero(starts)))
+        hidden &= np.append(False, draws < MOST_HIDDEN * n_observed / n_hidden)[numbers]
     elif n_hidden < wanted:
         left = np.flatnonzero(observed & ~hidden)
         hidden.flat[random_state.choice(left, int(np.ceil(wanted)) - n_hidden, replace=False)] = True
     hidden[:, ~(observed & ~hidden).any(axis=0)] = False
     return hidden
-
-
-def _thinned(hidden: Mask, share: float, random_state: np.random.Generator) -> Mask:
-    """Keep about a share of the hidden entries, in whole runs of signals at a node."""
-    starts = hidden & ~np.vstack([np.zeros((1, hidden.shape[1]), dtype=bool), hidden[:-1]])
-    numbers = np.cumsum(starts.T.ravel()).reshape(hidden.shape[::-1]).T
-    kept = np.append(False, random_state.random(int(np.count_nonzero(starts))) < share)
-    return hidden & kept[numbers]

@@ -64,21 +64,18 @@ def time_message(shape: tuple[int, int], n_models: int, is_choice: bool) -> str:
     return f"{shape[0]:,} signals: learning from {LEARNT_FROM:,} drawn at random, conditioning on {all_of_them}; {long}"
 
 
-Conditioning = tuple[Sequence[Candidate], Sequence[Draws], str, Indices | None]
-"""Candidates with the signals to condition on, their models, a note for the summary; rows, if not all."""
-
-
 def conditioning(
     candidates: Sequence[Candidate],
     drawn: Sequence[Draws],
     weights: Array,
     rows: Indices,
     random_state: np.random.Generator,
-) -> Conditioning:
+) -> tuple[Sequence[Candidate], Sequence[Draws], str, Indices | None]:
     """Choose how to condition: on all signals exactly or, if they are very many, by a low rank or on `rows` alone.
 
     Held-out log densities under the model of the largest weight decide. Missing values take the low rank, which imputes
-    all signals. Hyperparameters were learnt from `rows`.
+    all signals. Hyperparameters were learnt from `rows`. Returns candidates with the signals to condition on, their
+    models, a note for the summary, and the rows that are conditioned on, if not all.
     """
     task = candidates[0].task
     n_signals, note = task.signals.shape[0], f"Hyperparameters are learnt from {rows.size} signals drawn at random"
@@ -87,7 +84,12 @@ def conditioning(
     mention("inducing inputs")
     held_out = random_state.spawn(1)[0].permutation(np.setdiff1d(np.arange(n_signals), rows))[:HELD_OUT]
     kept = np.setdiff1d(np.arange(n_signals), held_out)
-    low = [_by_points(*pair, kept) for pair in zip(candidates, drawn, strict=True)]
+    low = []
+    for candidate, own in zip(candidates, drawn, strict=True):  # models with inducing inputs among those kept
+        kernel, points = own.models[0].input_kernel, np.empty(0, dtype=np.intp)
+        if not kernel.is_identity:  # exact without any
+            points = kept[greedy_points(kernel, kernel.form.subset(candidate.task.inputs, kept), RANK)]
+        low.append(replace(own, models=tuple(replace(model, points=points) for model in own.models)))
     by_rank = f"{note}; all are conditioned on by a covariance of rank {RANK}"
     if task.signals.has_missing:
         return candidates, low, f"{by_rank}.", None
@@ -102,15 +104,6 @@ def conditioning(
     parts = {one.task: one.learning for one in candidates}  # candidates with one task share its part
     alone = [replace(one, task=parts[one.task], learnt_from=None) for one in candidates]
     return alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows
-
-
-def _by_points(candidate: Candidate, drawn: Draws, kept: Indices) -> Draws:
-    """Models of a candidate with inducing inputs among those kept."""
-    kernel, inputs = drawn.models[0].input_kernel, candidate.task.inputs
-    points = np.empty(0, dtype=np.intp)
-    if not kernel.is_identity:  # exact without any
-        points = kept[greedy_points(kernel, kernel.form.subset(inputs, kept), RANK)]
-    return replace(drawn, models=tuple(replace(model, points=points) for model in drawn.models))
 
 
 def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out: Indices) -> float:
@@ -133,7 +126,6 @@ def with_full_evidence(candidate: Candidate, fit: Fit, drawn: Draws, posteriors:
     if task.signals.has_missing:  # the evidence of all would dominate the cost
         return replace(fit, detail=f"{detail}, of which the likelihood is")
     known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
-    plain = replace(model, shrinkage=None)
-    value = posterior_of(plain, task.inputs, task.signals, task.carried, rows=next(known, None)).log_evidence()
+    value = posterior_of(model, task.inputs, task.signals, task.carried, rows=next(known, None)).log_evidence()
     log_posterior = value + fit.log_posterior - fit.log_likelihood
     return replace(fit, log_likelihood=value, log_posterior=log_posterior, detail=detail)

@@ -16,26 +16,11 @@ from spectralgp._basics.progress import mention, quietly, step_done
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
-from spectralgp.model.fields import (
-    GraphGP,
-    PartialObservations,
-    Sites,
-    condition_latent,
-    find_sites,
-    partial_observations,
-)
+from spectralgp.model import fields, likelihoods
+from spectralgp.model.fields import GraphGP, Sites
 from spectralgp.model.fields.sites import FINAL, ROUGH, STEP, Effort
 from spectralgp.model.kernels import GraphKernel
-from spectralgp.model.likelihoods import (
-    Likelihood,
-    learn_parameters,
-    log_bounds,
-    log_parameters,
-    open_parameters,
-    parameter_slopes,
-    with_first_values,
-    with_log_parameters,
-)
+from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import expected_signals
 
 # E-steps
@@ -143,11 +128,11 @@ class MissingValueExpectation(Expectation):
             return cls(task, None)
         return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
 
-    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[PartialObservations, Any]:
+    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[fields.PartialObservations, Any]:
         """Partial observations of the signals under a model, and the mean of the autoregressive term."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
         covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
-        return partial_observations(carried, covariance, self.signals, tolerance=tolerance), carried
+        return fields.partial_observations(carried, covariance, self.signals, tolerance=tolerance), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         tolerance = self.solve_tolerance
@@ -199,10 +184,10 @@ class LatentExpectation(Expectation):
         self.is_large = task.spectrum.needs_passes
         super().__init__(task, LARGE_TOLERANCE_NATS if self.is_large else LATENT_TOLERANCE_NATS)
         self.observed_by, self.missing_share = task.observed_by, 0.5
-        self.names = open_parameters(self.observed_by.likelihood)
+        self.names = likelihoods.open_parameters(self.observed_by.likelihood)
         self.has_parameters = bool(self.names)
         self.unit = float(np.sqrt(task.variance))
-        self.likelihood: Likelihood = with_first_values(self.observed_by.likelihood, self.unit)
+        self.likelihood: Likelihood = likelihoods.with_first_values(self.observed_by.likelihood, self.unit)
         self.sites: Sites | None = None
         self._drawn: Array | None = None  # solutions of the last draws
         self.is_far = not self.names  # from the answer, so that rough sites will do; a likelihood learnt of such is not
@@ -220,7 +205,7 @@ class LatentExpectation(Expectation):
         covariance = model.latent_covariance(self.task.inputs)
         likelihood = self.likelihood if model.likelihood is None else model.likelihood
         observations = self.observed_by.observations(self.signals.as_observed, likelihood)
-        self.sites = find_sites(covariance, observations, self.sites, effort)
+        self.sites = fields.find_sites(covariance, observations, self.sites, effort)
         return self.sites
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
@@ -229,7 +214,7 @@ class LatentExpectation(Expectation):
         if self.names and model.likelihood is None:
             self._slopes = self.own_slopes
             used, of_observed = observations.likelihood, sites.of_observed
-            self.likelihood, self.gain = learn_parameters(used, self.names, *of_observed, unit=self.unit)
+            self.likelihood, self.gain = likelihoods.learn_parameters(used, self.names, *of_observed, unit=self.unit)
         if self.is_large:
             rng = np.random.default_rng(SEED)
             drawn, self._drawn = sites.deviating(self._n_draws, rng, self._drawn, self.solve_tolerance)
@@ -243,7 +228,7 @@ class LatentExpectation(Expectation):
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """A lower bound of it, equation (38)."""
         if self.is_large:  # as conditioning finds the sites, from nothing, so that they are found once
-            return condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
+            return fields.condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
         return self._found(model, self.effort).log_bound()
 
     def described(self, steps: str) -> str:
@@ -268,14 +253,15 @@ class LatentExpectation(Expectation):
             return
         used = self.sites.observations.likelihood
         slope, own = objective.evaluate(before)[1], self._slopes
-        point, slope = np.concatenate([before, log_parameters(used, self.names)]), np.concatenate([slope, own[0]])
+        point = np.concatenate([before, likelihoods.log_parameters(used, self.names)])
+        slope = np.concatenate([slope, own[0]])
         precision = definite(block_diag(seen, own[1]), np.append(objective.units, np.ones(len(own[0]))))
         if self.names:
             self._passed = [*self._passed[-MAX_PASSED:], (point, slope)]
             for (one, there), (other, here) in pairwise(self._passed):
                 if np.any(one != other):
                     precision = updated(precision, other - one, there - here)
-        step = constrained_step(objective, point, slope, precision, log_bounds(used, self.names, self.unit))
+        step = constrained_step(objective, point, slope, precision, likelihoods.log_bounds(used, self.names, self.unit))
         promised = float(slope @ step) - 0.5 * float(step @ precision @ step)
         # directions of which values say next to nothing are not waited for
         self.left_nats = min(promised, (gain + self.gain) / (1 - MAX_MISSING_SHARE))
@@ -288,11 +274,12 @@ class LatentExpectation(Expectation):
     def own_slopes(self) -> tuple[Array, Array]:
         """Derivative of the bound in the logarithms of the likelihood's own parameters, and minus the second."""
         assert self.sites is not None
-        return parameter_slopes(self.sites.observations.likelihood, self.names, *self.sites.of_observed)
+        return likelihoods.parameter_slopes(self.sites.observations.likelihood, self.names, *self.sites.of_observed)
 
     def lengthen(self, reach: float) -> None:
-        logs = log_parameters(self.likelihood, self.names)
-        self.likelihood = with_log_parameters(self.likelihood, self.names, logs + reach * (self._logs_ahead - logs))
+        logs = likelihoods.log_parameters(self.likelihood, self.names)
+        logs = logs + reach * (self._logs_ahead - logs)
+        self.likelihood = likelihoods.with_log_parameters(self.likelihood, self.names, logs)
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0
@@ -370,13 +357,6 @@ class _Step:
     likelihood: Likelihood | None  # learnt
 
 
-def _is_astray(step: _Step, last: _Step) -> bool:
-    """Return whether an extrapolation led away from the maximum."""
-    if step.left_nats is None or last.left_nats is None:
-        return step.gain > last.gain
-    return step.left_nats > ASTRAY * last.left_nats
-
-
 class _ExpectationMaximisation:
     """Expectation-maximisation with Anderson's acceleration and an adaptive number of draws."""
 
@@ -407,12 +387,16 @@ class _ExpectationMaximisation:
             step = self._step(model, fit, is_far)
             if history and history[-1].is_far and not is_far:
                 history = []  # of other completions
-            if history and _is_astray(step, history[-1]) and model is not history[-1].fit.model:
-                # the extrapolation led astray: from where it began again
-                model, fit = history[-1].fit.model, history[-1].fit
-                self.expectation.likelihood = history[-1].likelihood
-                history, self.reach = [], 0.25 * self.reach
-                continue
+            if history and model is not history[-1].fit.model:
+                last = history[-1]
+                if step.left_nats is None or last.left_nats is None:
+                    is_astray = step.gain > last.gain
+                else:
+                    is_astray = step.left_nats > ASTRAY * last.left_nats
+                if is_astray:  # the extrapolation led away from the maximum: again from where it began
+                    model, fit, self.expectation.likelihood = last.fit.model, last.fit, last.likelihood
+                    history, self.reach = [], 0.25 * self.reach
+                    continue
             self.reach = min(1.0, 2 * self.reach)
             fit, history = step.fit, [*history[-MAX_HISTORY:], step]
             # a plain step leaves about the share of the way to the maximum that the missing information has in all
@@ -512,8 +496,7 @@ class _ExpectationMaximisation:
         deviations = objective.task.signals.deviations
         if deviations is None or not objective.has_information:
             return True
-        precision = objective.precision(x)
-        gradients = []
+        precision, gradients = objective.precision(x), []
         for group in np.array_split(np.arange(n_draws), min(DRAW_GROUPS, n_draws)):
             scaled = deviations[group] * np.sqrt(n_draws / group.size)
             part = self.task.signals.completed(objective.task.signals.values, scaled)
@@ -538,12 +521,5 @@ class _ExpectationMaximisation:
         method = self.expectation.described(f"{len(self.stages)} steps of expectation-maximisation")
         if self.task.observed_by is not None:  # while sites are at hand
             fit = with_evidence(self.task, fit, self.expectation)
-        return replace(
-            fit,
-            certificate=certificate,
-            outcome=outcome,
-            detail=detail,
-            stages=tuple(self.stages),
-            method=method,
-            restarts=self.restarts,
-        )
+        fit = replace(fit, certificate=certificate, stages=tuple(self.stages), restarts=self.restarts)
+        return replace(fit, outcome=outcome, detail=detail, method=method)
