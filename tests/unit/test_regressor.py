@@ -326,7 +326,7 @@ def test_stacked_likelihood_is_that_of_the_mixture(stacked):
 
 def test_a_vanishing_weight_does_not_spoil_the_likelihood(monkeypatch):
     """Expectation maximisation ends with weights as small as 1e-320; warnings are errors."""
-    monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
+    monkeypatch.setattr("spectralgp.learning.search.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
     model = regressor(Stacking([Identity(), Polynomial(3)], n_draws=0)).fit(X, Y)
     weak, strong = (fit.log_likelihood for fit in model.fits_)
     assert strong > weak
