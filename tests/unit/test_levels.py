@@ -218,7 +218,7 @@ def holed(n_signals=20):
 def test_seen_nodes_keep_what_they_have(center, scale):
     graph, values = GRAPHS["near"], holed()
     bare, signals = read_signals(values, center, scale), read_signals(values, center, scale, graph=graph)
-    assert signals.has_unobserved_nodes
+    assert not signals.observed.any(axis=0).all()
     seen = np.isfinite(values).any(axis=0)
     for name in ("offset", "divisor"):
         own, other = (np.broadcast_to(getattr(one.units, name), N_NODES) for one in (signals, bare))
@@ -258,7 +258,7 @@ def test_nothing_changes_where_every_node_was_seen():
     values[0, [0, 4]] = 1.0
     own, bare = (read_signals(values, "node", "node", graph=graph) for graph in (GRAPHS["near"], None))
     assert own.units.offset_variance is None
-    assert not own.has_unobserved_nodes
+    assert own.observed.any(axis=0).all()
     np.testing.assert_array_equal(own.units.offset, bare.units.offset)
     np.testing.assert_array_equal(own.units.relative, bare.units.relative)
 

@@ -49,18 +49,14 @@ class FoldScores:
     of_signals: FoldScores | None = None  # of whole hidden signals, if entries are hidden too
 
     @property
-    def value_weight(self) -> float:
-        """Number of nodes per node whose single values are scored."""
-        return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
-
-    @property
     def observations(self) -> tuple[Array, Array]:
         """Log densities of signals and of single values, one row each, and the weights of the rows."""
         rows = self.log_densities
         counts = np.ones(len(rows)) if self.worth is None else self.worth
         if self.value_log_densities is not None:
             values = self.value_log_densities.reshape(-1, rows.shape[1])
-            rows, counts = np.vstack([rows, values]), np.append(counts, np.full(len(values), self.value_weight))
+            weight = self.n_nodes / self.value_log_densities.shape[1]  # nodes per node whose single values are scored
+            rows, counts = np.vstack([rows, values]), np.append(counts, np.full(len(values), weight))
         return rows, counts
 
     @property

@@ -143,7 +143,7 @@ class Comparison:
     def _weights(self, group: Indices, held_out: FoldScores, most: int | None) -> Array:
         """Weights of some candidates by density, and by squared error too if some have tuned means."""
         if held_out.errors is not None and any(self.candidates[one].untuned is not None for one in group):
-            n_values = held_out.value_weight * held_out.errors[..., 0].size
+            n_values = held_out.n_nodes * len(held_out.errors)
             return without_negligible(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
         prior = 0.0 if held_out.worth is None else 1.0
         rows, counts = held_out.observations
@@ -175,7 +175,7 @@ def search(comparison: Comparison, choices: Choices) -> None:
     kernels: list[GraphKernel] = [Identity()]
     if has_edges and is_small:
         # a node that was never observed depends on its neighbours alone: one of few edges needs another Laplacian
-        laplacians = LAPLACIANS if setting.task.signals.has_unobserved_nodes else TRIED_LAPLACIANS
+        laplacians = TRIED_LAPLACIANS if setting.task.signals.observed.any(axis=0).all() else LAPLACIANS
         kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
     elif has_edges:
         kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]

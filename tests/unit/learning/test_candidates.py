@@ -176,10 +176,8 @@ def numbers(*shape):
 def test_scores_are_log_densities_of_signals_and_of_their_values():
     """Values at 2 of 8 nodes count fourfold; entries that were hidden count what they are worth."""
     logs, values = numbers(5, 3), numbers(5, 2, 3)
-    assert FoldScores(logs, None, 8, ()).value_weight == 1.0
     np.testing.assert_allclose(FoldScores(logs, None, 8, ()).scores, logs.sum(axis=0))
     both = FoldScores(logs, values, 8, ())
-    assert both.value_weight == 4.0
     np.testing.assert_allclose(both.scores, logs.sum(axis=0) + 4 * values.sum(axis=(0, 1)))
     worth = np.arange(5.0)
     hidden = FoldScores(logs, None, 8, (), worth, of_signals=both)

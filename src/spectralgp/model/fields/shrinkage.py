@@ -83,20 +83,15 @@ class Shrinkage:
         """Whether ``R`` is the identity: signals have no weight in it."""
         return self.n_signals == 0
 
-    @cached_property
-    def _inner(self) -> tuple[Array, bool]:
-        """Factor of ``b I + root root^T``, the smaller matrix of the two that have the determinant of ``Psi``."""
-        inner = self.root @ self.root.T
-        inner[np.diag_indices_from(inner)] += self.worth
-        return cholesky(inner, lower=True, check_finite=False), True
-
     def lengths(self, errors: Array) -> tuple[Array, float]:
         """``w^T R^-1 w`` of whitened errors in rows, and ``log |R|``, from the smaller of two matrices."""
-        across = errors @ self.root.T
-        inner = np.sum(across * cho_solve(self._inner, across.T, check_finite=False).T, axis=1)
-        n_rows, n_nodes = self.root.shape
-        logs = (n_nodes - n_rows) * np.log(self.worth) + 2 * float(np.sum(np.log(np.diag(self._inner[0]))))
-        lengths = (np.sum(errors**2, axis=1) - inner) / self.worth * self.total
+        (n_rows, n_nodes), across = self.root.shape, errors @ self.root.T
+        inner = self.root @ self.root.T  # b I + root root^T, the smaller of the two with the determinant of Psi
+        inner[np.diag_indices_from(inner)] += self.worth
+        factor = cholesky(inner, lower=True, check_finite=False)
+        explained = np.sum(across * cho_solve((factor, True), across.T, check_finite=False).T, axis=1)
+        logs = (n_nodes - n_rows) * np.log(self.worth) + 2 * float(np.sum(np.log(np.diag(factor))))
+        lengths = (np.sum(errors**2, axis=1) - explained) / self.worth * self.total
         return lengths, float(logs - n_nodes * np.log(self.total))
 
     def diagonal(self, vectors: Array) -> Array:

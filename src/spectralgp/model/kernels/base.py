@@ -33,10 +33,6 @@ class Positivity:
     constant: Array  # change of ``theta`` that raises the filter by one everywhere
     first: int = 0  # position of these parameters in the vector ``x`` of all parameters
 
-    def after(self, n_parameters: int) -> Positivity:
-        """Return the constraint on a vector that begins with `n_parameters` further parameters."""
-        return replace(self, first=self.first + n_parameters)
-
     def response(self, x: Array) -> Array:
         """Return the filter at the points."""
         return np.asarray(self.rows @ x[self.first : self.first + self.constant.size])
@@ -361,7 +357,8 @@ class CombinedSearch(KernelSearch):
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         pairs = zip(self.parts, self.kernel.places, strict=True)
-        return tuple(one.after(place.start) for part, place in pairs for one in part.positivity(spectrum, coarse))
+        found = ((one, place.start) for part, place in pairs for one in part.positivity(spectrum, coarse))
+        return tuple(replace(one, first=one.first + start) for one, start in found)
 
 
 def joint_prior(priors: Sequence[LogPrior]) -> LogPrior:

@@ -111,7 +111,8 @@ def modes_of_inputs(kernel: InputKernel, inputs: Array, scales: Array | None = N
     if kernel.is_identity:
         values = np.full(inputs.shape[0], amplitude)
         return Modes(values if scales is None else values / scales**2, np.eye(inputs.shape[0]))
-    return modes_of(_divided(with_amplitude(kernel, kernel.covariance(inputs), amplitude), scales))
+    covariance = with_amplitude(kernel, kernel.covariance(inputs), amplitude)
+    return modes_of(covariance if scales is None else covariance / np.multiply.outer(scales, scales))
 
 
 def modes_and_gradient(kernel: InputKernel, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
@@ -119,7 +120,10 @@ def modes_and_gradient(kernel: InputKernel, inputs: Array, scales: Array | None 
     if kernel.is_identity:
         return modes_of_inputs(kernel, inputs, scales), np.empty((inputs.shape[0], inputs.shape[0], 0))
     covariance, gradient = kernel.with_gradient(inputs)
-    return modes_of(_divided(covariance, scales)), _divided(gradient, scales)
+    if scales is not None:
+        products = np.multiply.outer(scales, scales)
+        covariance, gradient = covariance / products, gradient / products[:, :, None]
+    return modes_of(covariance), gradient
 
 
 def new_inputs(kernel: InputKernel, training: Array, inputs: Any) -> Any:
@@ -382,13 +386,6 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
             spread = 0.5 * np.log(inputs.shape[1])
             centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
-
-
-def _divided(matrix: Array, scales: Array | None) -> Array:
-    """Covariance, or its derivatives along a last axis, of signals divided by optional scales."""
-    if scales is None:
-        return matrix
-    return matrix / np.multiply.outer(scales, scales).reshape(matrix.shape[:2] + (1,) * (matrix.ndim - 2))
 
 
 def matern_terms(kernel: InputKernel, inputs: Array) -> tuple[MaternTerm, ...]:

@@ -215,11 +215,6 @@ class Signals:
         return getattr(self._read, "center", self._recentres)
 
     @cached_property
-    def has_unobserved_nodes(self) -> bool:
-        """Whether some node has no observed value."""
-        return self.has_missing and not self.observed.any(axis=0).all()
-
-    @cached_property
     def deviations(self) -> Array | None:
         """Factors of the covariance of the imputed values, shape (n_factors, n_signals, n_nodes); None if complete.
 
