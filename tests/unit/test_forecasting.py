@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spectralgp.model.statespace import MaternComponent, OscillatorComponent
-from spectralgp.series import ModalProcess, stack
+from spectralgp.series import ModalProcess, ensembles
 from spectralgp.series.backtests import ScoredForecasts, naive, scored
+from spectralgp.series.ensembles import _forecasts, _MemberForecasts, _validated_at
 from spectralgp.series.mean import (
     PENALTIES,
     _around,
@@ -28,7 +29,6 @@ from spectralgp.series.mean import (
     week_about,
 )
 from spectralgp.series.model import SeriesRows, _units, components_for, conditioned_row, interpolated, scored_rows
-from spectralgp.series.stack import _forecasts, _MemberForecasts, _validated_at
 from spectralgp.series.times import NumericClock, as_times, clock_of
 
 
@@ -445,11 +445,11 @@ def test_the_seasonal_naive_forecast_is_a_row_of_the_last_season_known(horizon, 
 def test_weights_take_the_better_model_and_average_equal_ones():
     truth = noise(400, 5)
     good, other, bad = (truth * 0 + scale * noise(400, 5, seed) for seed, scale in ((1, 1.0), (2, 1.0), (3, 5.0)))
-    np.testing.assert_array_equal(stack.weights_by_squares([[good, bad]]), [1.0, 0.0])
-    both = stack.weights_by_squares([[good, other, bad]])
+    np.testing.assert_array_equal(ensembles.weights_by_squares([[good, bad]]), [1.0, 0.0])
+    both = ensembles.weights_by_squares([[good, other, bad]])
     assert both[2] == 0
     np.testing.assert_allclose(both[:2], 0.5, atol=0.11)
-    assert stack.weights_by_squares([[good]]).tolist() == [1.0]
+    assert ensembles.weights_by_squares([[good]]).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -459,9 +459,9 @@ def test_weights_are_on_a_grid_of_twentieths_and_a_tenth_at_least(best, expected
     """Errors that have nothing in common have the least squares at weights that go as one over their squares."""
     sizes = np.sqrt([1 - best, best])
     errors = [np.array([[sizes[0], 0.0], [np.nan, 9.0]]), np.array([[0.0, sizes[1]], [5.0, np.nan]])]
-    np.testing.assert_allclose(stack.weights_by_squares([errors]), [expected, 1 - expected], atol=1e-12)
+    np.testing.assert_allclose(ensembles.weights_by_squares([errors]), [expected, 1 - expected], atol=1e-12)
     other = [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])]
-    both = stack.weights_by_squares([errors, other])
+    both = ensembles.weights_by_squares([errors, other])
     grid = np.arange(21) / 20
     scores = np.log(np.maximum((grid * sizes[0]) ** 2 + ((1 - grid) * sizes[1]) ** 2, 1e-300))
     scores = scores + np.log(grid**2 + (1 - grid) ** 2)
@@ -471,28 +471,28 @@ def test_weights_are_on_a_grid_of_twentieths_and_a_tenth_at_least(best, expected
 
 def test_last_rows_are_the_latest_first():
     values = np.arange(12.0).reshape(6, 2)
-    np.testing.assert_array_equal(stack.last_rows(values, np.array([4]))[0], [8, 9, 6, 7, 4, 5])
-    np.testing.assert_array_equal(stack.last_rows(values, np.array([0]))[0], [0, 1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(stack.last_rows(values, np.array([-1, 2])), [[0] * 6, [4, 5, 2, 3, 0, 1]])
+    np.testing.assert_array_equal(ensembles.last_rows(values, np.array([4]))[0], [8, 9, 6, 7, 4, 5])
+    np.testing.assert_array_equal(ensembles.last_rows(values, np.array([0]))[0], [0, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(ensembles.last_rows(values, np.array([-1, 2])), [[0] * 6, [4, 5, 2, 3, 0, 1]])
     values[3, 1] = np.nan
-    np.testing.assert_array_equal(stack.last_rows(values, np.array([3]))[0], [6, 0, 4, 5, 2, 3])
+    np.testing.assert_array_equal(ensembles.last_rows(values, np.array([3]))[0], [6, 0, 4, 5, 2, 3])
 
 
 def test_drift_is_ridge_regression_and_is_shrunk_where_there_is_none():
     rows, truth = noise(2000, 9), noise(9, 3, 1)
     errors = rows @ truth + 0.1 * noise(2000, 3, 2)
-    np.testing.assert_allclose(stack.drift_of(rows, errors, 1.0), truth, atol=0.02)
-    assert stack.drift_penalty(rows, errors) < 100
-    assert stack.drift_penalty(rows, noise(2000, 3, 3)) > 2000  # more than all rows
+    np.testing.assert_allclose(ensembles.drift_of(rows, errors, 1.0), truth, atol=0.02)
+    assert ensembles.drift_penalty(rows, errors) < 100
+    assert ensembles.drift_penalty(rows, noise(2000, 3, 3)) > 2000  # more than all rows
 
 
 def test_inflations_find_the_scale_of_errors_and_trust_few_of_them_less():
     errors = noise(5000, 4) * np.array([1.0, 1.0, 2.0, 0.5])
-    np.testing.assert_allclose(stack.inflations(errors, np.ones_like(errors), 1), [1, 1, 4, 0.25], rtol=0.08)
-    few = stack.inflations(4 * noise(3, 4), np.ones((3, 4)), 1)
+    np.testing.assert_allclose(ensembles.inflations(errors, np.ones_like(errors), 1), [1, 1, 4, 0.25], rtol=0.08)
+    few = ensembles.inflations(4 * noise(3, 4), np.ones((3, 4)), 1)
     assert np.all((few > 1) & (few < 8))
-    far = stack.inflations(4 * noise(60, 4), np.ones((60, 4)), 24)
-    assert np.all(far < stack.inflations(4 * noise(60, 4), np.ones((60, 4)), 1))
+    far = ensembles.inflations(4 * noise(60, 4), np.ones((60, 4)), 24)
+    assert np.all(far < ensembles.inflations(4 * noise(60, 4), np.ones((60, 4)), 1))
 
 
 @settings(max_examples=20)
@@ -500,30 +500,30 @@ def test_inflations_find_the_scale_of_errors_and_trust_few_of_them_less():
 def test_densities_by_share_are_those_of_the_mixed_correlations(seed):
     random = np.random.default_rng(seed)
     roots = random.standard_normal((2, 4, 6))
-    own, shown = (stack.as_correlations(root @ root.T) for root in roots)
+    own, shown = (ensembles.as_correlations(root @ root.T) for root in roots)
     scaled = random.standard_normal((7, 4))
     scaled[random.random((7, 4)) < random.choice([0.0, 0.4])] = np.nan  # rows count by what is observed of them
     seen, expected = np.isfinite(scaled), []
-    for share in stack.SHARES:
+    for share in ensembles.SHARES:
         mixed = (1 - share) * own + share * shown
         rows = [
             (row[there], mixed[np.ix_(there, there)]) for row, there in zip(scaled, seen, strict=True) if there.any()
         ]
         expected.append(sum(multivariate_normal(cov=cov).logpdf(row) for row, cov in rows))
-    found = stack.densities_by_share(own, shown, scaled) - 0.5 * seen.sum() * np.log(2 * np.pi)
+    found = ensembles.densities_by_share(own, shown, scaled) - 0.5 * seen.sum() * np.log(2 * np.pi)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_correlations_shown_are_those_of_errors():
     errors = noise(4000, 3) @ np.linalg.cholesky([[4.0, 1, 0], [1, 1, 0], [0, 0, 9]]).T
-    found = stack.shown_correlations(errors, np.broadcast_to([4.0, 1, 9], errors.shape))
+    found = ensembles.shown_correlations(errors, np.broadcast_to([4.0, 1, 9], errors.shape))
     np.testing.assert_allclose(found, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], atol=0.05)
 
 
 def test_a_node_of_which_no_error_is_known_goes_with_itself_alone():
     errors = noise(50, 3) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     errors[:, 2] = np.nan
-    found = stack.shown_correlations(errors, np.full(errors.shape, 2.0))
+    found = ensembles.shown_correlations(errors, np.full(errors.shape, 2.0))
     between = np.sum(errors[:, 0] * errors[:, 1]) / np.sqrt(np.sum(errors[:, 0] ** 2) * np.sum(errors[:, 1] ** 2))
     np.testing.assert_allclose(found, [[1, between, 0], [between, 1, 0], [0, 0, 1]], atol=1e-9)
 
@@ -532,26 +532,26 @@ def test_drift_has_the_penalty_with_the_least_error_in_the_last_fifth():
     rows, errors = noise(50, 6, 1), 0.2 * noise(50, 6, 1) @ noise(6, 2, 7) + noise(50, 2, 3)
     errors[3, 1] = errors[45, 0] = np.nan  # the other node of these rows is regressed and compared all the same
     gram, shares, squares = rows[:40].T @ rows[:40], (1.0, 39 / 40), []
-    for penalty in stack.DRIFT_PENALTIES:
+    for penalty in ensembles.DRIFT_PENALTIES:
         found = np.empty((6, 2))
         for node, share in enumerate(shares):
             known = np.isfinite(errors[:40, node])
             across = rows[:40][known].T @ errors[:40, node][known]
             found[:, node] = np.linalg.solve(share * gram + penalty * np.eye(6), across)
-        np.testing.assert_allclose(stack.drift_of(rows[:40], errors[:40], penalty), found, rtol=1e-9)
+        np.testing.assert_allclose(ensembles.drift_of(rows[:40], errors[:40], penalty), found, rtol=1e-9)
         squares.append(np.nanmean((errors[40:] - rows[40:] @ found) ** 2))
-    assert stack.drift_penalty(rows, errors) == stack.DRIFT_PENALTIES[int(np.argmin(squares))]
+    assert ensembles.drift_penalty(rows, errors) == ensembles.DRIFT_PENALTIES[int(np.argmin(squares))]
     assert 0 < int(np.argmin(squares)) < len(squares) - 1
     errors[40:] = np.nan
-    assert stack.drift_penalty(rows, errors) == stack.DRIFT_PENALTIES[-1]  # where nothing speaks for a drift
+    assert ensembles.drift_penalty(rows, errors) == ensembles.DRIFT_PENALTIES[-1]  # where nothing speaks for a drift
 
 
 def test_a_dead_node_takes_no_drift_from_the_others():
     rows, truth = noise(400, 9), noise(9, 3, 1)
     errors = rows @ truth + 0.1 * noise(400, 3, 2)
     errors[:, 1] = np.nan
-    found = stack.drift_of(rows, errors, 1.0)
-    np.testing.assert_allclose(found[:, [0, 2]], stack.drift_of(rows, errors[:, [0, 2]], 1.0), rtol=1e-9)
+    found = ensembles.drift_of(rows, errors, 1.0)
+    np.testing.assert_allclose(found[:, [0, 2]], ensembles.drift_of(rows, errors[:, [0, 2]], 1.0), rtol=1e-9)
     np.testing.assert_allclose(found[:, [0, 2]], truth[:, [0, 2]], atol=0.05)
     assert (found[:, 1] == 0).all()
 
@@ -565,12 +565,12 @@ def test_inflations_by_hand(horizon):
     means = np.nanmean(errors**2 / 0.5, axis=0)
     common = (worth @ means / np.sqrt(3) + 10) / (worth.sum() / np.sqrt(3) + 10)
     expected = (worth * means + 20 * common) / (worth + 20)
-    np.testing.assert_allclose(stack.inflations(errors, variances, horizon), expected, rtol=1e-12)
+    np.testing.assert_allclose(ensembles.inflations(errors, variances, horizon), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("drifting", [False, True])
 def test_a_horizon_is_judged_in_two_later_blocks(drifting):
-    """Drift, stack.inflations and densities of each block are of what was forecast before it."""
+    """Drift, ensembles.inflations and densities of each block are of what was forecast before it."""
     n_rows, horizon, cuts, weights = 120, 2, [72, 96, 120], np.array([0.75, 0.25])
     origins = np.arange(2, n_rows - horizon)
     rows, targets = noise(len(origins), 9, 4), origins + horizon
@@ -582,18 +582,18 @@ def test_a_horizon_is_judged_in_two_later_blocks(drifting):
     own = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
     found = _validated_at(one, cuts, weights, [own], with_drift=True)
     errors, variance, gains, penalties, parts = observed - 0.75 * first - 0.25 * second, 1.5, [], [], []
-    densities = np.zeros((1, len(stack.SHARES)))
+    densities = np.zeros((1, len(ensembles.SHARES)))
     for start, end in ((72, 96), (96, 120)):
         before, after = targets < start, (origins >= start - 1) & (targets < end)
-        penalties.append(stack.drift_penalty(rows[before], errors[before]))
-        left = errors[after] - rows[after] @ stack.drift_of(rows[before], errors[before], penalties[-1])
+        penalties.append(ensembles.drift_penalty(rows[before], errors[before]))
+        left = errors[after] - rows[after] @ ensembles.drift_of(rows[before], errors[before], penalties[-1])
         gains.append(np.mean(left**2) / np.mean(errors[after] ** 2))
-        larger = stack.inflations(errors[before], np.full(errors[before].shape, variance), horizon) * variance
+        larger = ensembles.inflations(errors[before], np.full(errors[before].shape, variance), horizon) * variance
         left, larger = (left, gains[-1] * larger) if drifting else (errors[after], larger)
         parts.append((targets[after], left, np.broadcast_to(larger, left.shape)))
-        shown = stack.shown_correlations(errors[before], np.full(errors[before].shape, variance))
+        shown = ensembles.shown_correlations(errors[before], np.full(errors[before].shape, variance))
         scaled = left / np.sqrt(larger)
-        densities += stack.densities_by_share(own, shown, scaled / np.sqrt(np.mean(scaled**2)))
+        densities += ensembles.densities_by_share(own, shown, scaled / np.sqrt(np.mean(scaled**2)))
     np.testing.assert_allclose(found.drift_gains, gains, rtol=1e-9)
     assert (max(gains) < 0.9) == drifting
     if drifting:
@@ -620,7 +620,7 @@ def members():
     rates = np.full((1, 3), 0.3)
     first = ModalProcess((MaternComponent(1.5),), smooth, rates, np.full(3, 0.2), turned)
     second = ModalProcess((MaternComponent(0.5),), rough, 2 * rates, np.array([0.1, 0.3, 0.2]), None)
-    return [stack.EnsembleMember("separable", first), stack.EnsembleMember("nodes", second)]
+    return [ensembles.EnsembleMember("separable", first), ensembles.EnsembleMember("nodes", second)]
 
 
 @pytest.fixture(scope="module")
@@ -633,7 +633,7 @@ def one_by_one(members, series):
     """Means and variances by member, horizon, origin and node, each from a filter that saw the rows before alone."""
     found = {}
     for place, one in enumerate(members):
-        for origin in range(2 * stack.LAGS, N_ROWS - 1):
+        for origin in range(2 * ensembles.LAGS, N_ROWS - 1):
             known = one.process.filtered(np.arange(origin + 1.0), series[: origin + 1])
             ahead = known.forecast(origin + np.array([1.0, 2.0, 3.0, 6.0]))
             for number, horizon in enumerate((1, 2, 3, 6)):
@@ -643,7 +643,7 @@ def one_by_one(members, series):
 
 def all_forecasts(one_by_one, series, horizon):
     """Origins, last rows, what came, and the means and variances of both members at a horizon."""
-    origins = np.arange(2 * stack.LAGS, N_ROWS - horizon)
+    origins = np.arange(2 * ensembles.LAGS, N_ROWS - horizon)
     rows = np.hstack([series[origins], series[origins - 1], series[origins - 2]])
     means, variances = (
         [np.array([one_by_one[place, horizon, origin][part] for origin in origins]) for place in range(2)]
@@ -653,7 +653,7 @@ def all_forecasts(one_by_one, series, horizon):
 
 
 def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series, one_by_one):
-    found = stack.validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
+    found = ensembles.validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
     assert (found.horizons.tolist(), found.names) == ([1, 2, 3, 6], ("separable", "nodes"))
     errors, table, forecasts = [], [], []
     for horizon in (1, 2, 3, 6):
@@ -664,9 +664,13 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
         table.append([np.sqrt(np.mean(one**2)) for one in errors[-1]])
         forecasts.append(_MemberForecasts(horizon, origins, rows, observed, means, variances))
     np.testing.assert_allclose(found.errors, table, rtol=1e-8)
-    np.testing.assert_array_equal(found.weights, stack.weights_by_squares(errors))
+    np.testing.assert_array_equal(found.weights, ensembles.weights_by_squares(errors))
     ends = [
-        [stack.as_correlations(one.process.filtered(np.arange(60.0), series).forecast([59.0 + h]).node_covariance(0))]
+        [
+            ensembles.as_correlations(
+                one.process.filtered(np.arange(60.0), series).forecast([59.0 + h]).node_covariance(0)
+            )
+        ]
         for one in members
         for h in (1, 2, 3, 6)
     ]
@@ -683,13 +687,13 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
     best = np.max(totals, axis=2).sum(axis=0)  # of each member, with the best share of the errors at every horizon
     spread = int(np.argmax(best))
     assert found.spread == found.names[spread]
-    np.testing.assert_array_equal(found.shares, [stack.SHARES[np.argmax(one[spread])] for one in totals])
+    np.testing.assert_array_equal(found.shares, [ensembles.SHARES[np.argmax(one[spread])] for one in totals])
 
 
 def test_values_that_are_not_there_are_not_judged(members, series):
     seen = np.ones(series.shape, bool)
     seen[43, 1] = False
-    found = stack.validated(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), with_drift=False)
+    found = ensembles.validated(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), with_drift=False)
     assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
     for one in found.by_horizon:
         missing = np.isnan(one.scored.observed)
@@ -699,14 +703,14 @@ def test_values_that_are_not_there_are_not_judged(members, series):
 
 
 def test_blocks_are_shares_of_the_rows_with_values(members, series):
-    assert stack.block_ends(series) == [36, 48, 60]
+    assert ensembles.block_ends(series) == [36, 48, 60]
     gaps = np.insert(series, [20] * 15 + [40] * 25 + [60] * 30, np.nan, axis=0)
-    assert stack.block_ends(gaps) == [
+    assert ensembles.block_ends(gaps) == [
         51,
         88,
         100,
     ]  # thirty-six, forty-eight and sixty rows with values are before these
-    found = stack.validated(members, np.arange(130.0), gaps, with_drift=True)
+    found = ensembles.validated(members, np.arange(130.0), gaps, with_drift=True)
     assert found.horizons.tolist() == [1, 2, 3, 6]
     for horizon, one in zip((1, 2, 3, 6), found.by_horizon, strict=True):
         assert np.isfinite(one.scored.observed).all()
@@ -722,7 +726,7 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
     late = series / series[:36].std(axis=0)
     late[36:, 1] /= first or 1e-3  # in units of the rows before, which are next to nothing or nothing at all
     late[:36, 1] *= first > 0
-    found, plain = (stack.validated(members, np.arange(60.0), one, with_drift=False) for one in (late, series))
+    found, plain = (ensembles.validated(members, np.arange(60.0), one, with_drift=False) for one in (late, series))
     for one, usual in zip(found.by_horizon, plain.by_horizon, strict=True):
         assert np.isnan(one.scored.observed[:, 1]).all()
         assert np.isfinite(one.scored.observed[:, [0, 2]]).all()
@@ -733,12 +737,12 @@ def test_nodes_that_begin_to_move_in_the_blocks_do_not_calibrate_the_others(memb
     errors, variances = one.errors(found.weights)
     n_free = 2 * len(errors) / np.sqrt(3)
     common = (np.nansum(errors**2 / variances) / np.sqrt(3) + 10) / (n_free + 10)
-    larger = stack.stacked(members, found, np.arange(60.0), still).inflations[0, 1]
+    larger = ensembles.stacked(members, found, np.arange(60.0), still).inflations[0, 1]
     assert larger == pytest.approx(found.by_horizon[0].factor * common, rel=1e-9)
 
 
 def test_of_nodes_that_never_moved_the_heaviest_member_is_kept(members):
-    found = stack.validated(members, np.arange(60.0), np.zeros((60, 3)), with_drift=True)
+    found = ensembles.validated(members, np.arange(60.0), np.zeros((60, 3)), with_drift=True)
     assert found.spread == found.names[int(np.argmax(found.weights))]
     assert (found.weights.sum(), found.shares.tolist()) == (1.0, [0.0] * 4)
     assert [(one.factor, one.penalty, one.scored) for one in found.by_horizon] == [(1.0, None, None)] * 4
@@ -746,10 +750,10 @@ def test_of_nodes_that_never_moved_the_heaviest_member_is_kept(members):
 
 @pytest.mark.parametrize(("most", "n_gains"), [(2, 0), (3, 2)])
 def test_graphs_of_many_nodes_have_no_drift(members, series, monkeypatch, most, n_gains):
-    monkeypatch.setattr("spectralgp.series.stack.MOST_DRIFTING", most)
-    found = stack.validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
+    monkeypatch.setattr("spectralgp.series.ensembles.MOST_DRIFTING", most)
+    found = ensembles.validated(members, np.arange(float(N_ROWS)), series, with_drift=True)
     assert [len(one.drift_gains) for one in found.by_horizon] == [n_gains] * 4
-    assert {one.densities.shape for one in found.by_horizon} == {(2, len(stack.SHARES))}
+    assert {one.densities.shape for one in found.by_horizon} == {(2, len(ensembles.SHARES))}
 
 
 @pytest.mark.parametrize(("n_nodes", "n_members"), [(1_000, 1), (1_001, 0)])
@@ -757,8 +761,8 @@ def test_graphs_of_very_many_nodes_have_no_correlations(n_nodes, n_members):
     powers = np.ones((1, n_nodes))
     alone = ModalProcess((MaternComponent(0.5),), powers, 0.3 * powers, 0.2 * powers[0], None)
     values = np.cumsum(noise(45, n_nodes, 9), axis=0)
-    found = stack.validated([stack.EnsembleMember("nodes", alone)], np.arange(45.0), values, with_drift=False)
-    assert {one.densities.shape for one in found.by_horizon} == {(n_members, len(stack.SHARES))}
+    found = ensembles.validated([ensembles.EnsembleMember("nodes", alone)], np.arange(45.0), values, with_drift=False)
+    assert {one.densities.shape for one in found.by_horizon} == {(n_members, len(ensembles.SHARES))}
     assert (found.spread, bool(found.shares.any())) == ("nodes", n_members > 0)
 
 
@@ -774,24 +778,24 @@ def test_forecasts_of_long_series_are_from_some_rows_with_the_last_ones_among_th
 
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
     alone = ModalProcess((MaternComponent(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
-    found = stack.validated([stack.EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
+    found = ensembles.validated([ensembles.EnsembleMember("nodes", alone)], np.arange(60.0), series[:, :1], False)
     assert (found.spread, found.shares.tolist(), found.weights.tolist()) == ("nodes", [0.0] * 4, [1.0])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
 def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, one_by_one, share):
-    """Drift at the second and fourth horizon; stack.inflations times the factor, less where drift gained."""
-    weights, horizons, nothing = np.array([0.7, 0.3]), np.array([1, 2, 3, 6]), np.zeros((2, len(stack.SHARES)))
+    """Drift at the second and fourth horizon; ensembles.inflations times the factor, less where drift gained."""
+    weights, horizons, nothing = np.array([0.7, 0.3]), np.array([1, 2, 3, 6]), np.zeros((2, len(ensembles.SHARES)))
     said = [
-        stack.HorizonScores(None, (), 1.5, nothing, None),
-        stack.HorizonScores(30.0, (0.8, 0.6), 1.2, nothing, None),
-        stack.HorizonScores(None, (1.2, 0.9), 1.0, nothing, None),
-        stack.HorizonScores(5.0, (0.5, 0.5), 1.1, nothing, None),
+        ensembles.HorizonScores(None, (), 1.5, nothing, None),
+        ensembles.HorizonScores(30.0, (0.8, 0.6), 1.2, nothing, None),
+        ensembles.HorizonScores(None, (1.2, 0.9), 1.0, nothing, None),
+        ensembles.HorizonScores(5.0, (0.5, 0.5), 1.1, nothing, None),
     ]
     shares = np.array([0.0, share, 0.0, 0.0])
     names = "separable", "nodes"
-    decided = stack.BlockValidation(names, weights, horizons, np.ones((4, 2)), "nodes", shares, tuple(said))
-    found = stack.stacked(members, decided, np.arange(float(N_ROWS)), series)
+    decided = ensembles.BlockValidation(names, weights, horizons, np.ones((4, 2)), "nodes", shares, tuple(said))
+    found = ensembles.stacked(members, decided, np.arange(float(N_ROWS)), series)
     assert (found.spread, found.drifting.tolist(), found.drift_horizons) == (1, [-1, 0, -1, 1], [2, 6])
     np.testing.assert_array_equal(found.shares, shares)
     np.testing.assert_array_equal(found.horizons, horizons)
@@ -799,11 +803,11 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
     for place, (horizon, one) in enumerate(zip((1, 2, 3, 6), said, strict=True)):
         _, rows, observed, means, variances = all_forecasts(one_by_one, series, horizon)
         error, variance = observed - 0.7 * means[0] - 0.3 * means[1], 0.7 * variances[0] + 0.3 * variances[1]
-        larger = one.factor * stack.inflations(error, variance, horizon)
+        larger = one.factor * ensembles.inflations(error, variance, horizon)
         if one.penalty is not None:
-            drifts.append(stack.drift_of(rows, error, one.penalty))
+            drifts.append(ensembles.drift_of(rows, error, one.penalty))
             error, larger = error - rows @ drifts[-1], np.mean(one.drift_gains) * larger
-        correlations.append(stack.shown_correlations(error, variance))
+        correlations.append(ensembles.shown_correlations(error, variance))
         np.testing.assert_allclose(found.inflations[place], larger, rtol=1e-7)
     np.testing.assert_allclose(found.drift, drifts, rtol=1e-6, atol=1e-9)
     if share:
@@ -820,7 +824,7 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
 
 
 def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series):
-    found = stack.stacked(members, None, np.arange(float(N_ROWS)), series)
+    found = ensembles.stacked(members, None, np.arange(float(N_ROWS)), series)
     assert (found.weights.tolist(), found.spread, found.drift_horizons) == ([1.0, 0.0], 0, [])
     mean, rows = [np.arange(3.0), np.full(3, np.nan)], np.ones(9)
     for horizon in (0.5, 1.0, 7.0):
@@ -834,30 +838,30 @@ def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series
 def test_the_heaviest_on_the_graph_is_that_of_the_largest_weight_with_a_fit(members):
     process, fits = members[0].process, [object(), object()]
     several = (
-        stack.EnsembleMember("nodes", process),
-        stack.EnsembleMember("one", process, fits[0]),
-        stack.EnsembleMember("other", process, fits[1]),
+        ensembles.EnsembleMember("nodes", process),
+        ensembles.EnsembleMember("one", process, fits[0]),
+        ensembles.EnsembleMember("other", process, fits[1]),
     )
     nothing = np.empty((0, 9, 3)), np.array([-1]), np.ones((1, 3)), np.zeros(1), np.empty((0, 3, 3))
     for weights, expected in (([0.6, 0.1, 0.3], fits[1]), ([0.6, 0.3, 0.1], fits[0]), ([1.0, 0.0, 0.0], fits[0])):
-        assert stack.Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest.fit is expected
+        assert ensembles.Ensemble(several, np.array(weights), 0, np.ones(1), *nothing).heaviest.fit is expected
 
 
 def test_blocks_are_long_enough_for_their_horizons():
-    assert stack.horizons_for(30).size == stack.horizons_for(39).size == 0  # blocks of seven rows
-    assert stack.horizons_for(41).tolist() == [1, 2, 3]
-    assert stack.horizons_for(60).tolist() == stack.horizons_for(110).tolist() == [1, 2, 3, 6]
+    assert ensembles.horizons_for(30).size == ensembles.horizons_for(39).size == 0  # blocks of seven rows
+    assert ensembles.horizons_for(41).tolist() == [1, 2, 3]
+    assert ensembles.horizons_for(60).tolist() == ensembles.horizons_for(110).tolist() == [1, 2, 3, 6]
     for n_steps in (40, 100, 1000):
-        assert 2 * stack.horizons_for(n_steps)[-1] <= 0.2 * n_steps
+        assert 2 * ensembles.horizons_for(n_steps)[-1] <= 0.2 * n_steps
 
 
 # ------------------------------------------------------------------------------------------------------------- law
 
 
-def two_members(n_nodes: int = 2) -> stack.Ensemble:
+def two_members(n_nodes: int = 2) -> ensembles.Ensemble:
     inflated = np.array([np.full(n_nodes, 1.0), np.full(n_nodes, 3.0)])
-    drift = np.ones((1, stack.LAGS * n_nodes, n_nodes))
-    return stack.Ensemble(
+    drift = np.ones((1, ensembles.LAGS * n_nodes, n_nodes))
+    return ensembles.Ensemble(
         (), np.ones(1), 0, np.array([2.0, 4.0]), drift, np.array([-1, 0]), inflated, np.zeros(2), np.empty((0, 2, 2))
     )
 

@@ -15,15 +15,7 @@ from spectralgp.learning import Candidate, Draws, FittedModels
 from spectralgp.learning.fitting import Shown
 from spectralgp.learning.missing import expectation_of, objective_of
 from spectralgp.learning.objective import told_apart
-from spectralgp.model.fields import (
-    GraphGP,
-    LatentPosterior,
-    Mixture,
-    ObservationModel,
-    Posterior,
-    PredictiveDistribution,
-    observed_with,
-)
+from spectralgp.model import fields
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.signals import Units, no_signals, read_in
 from spectralgp.model.spectra import Spectrum
@@ -33,9 +25,6 @@ if TYPE_CHECKING:
 
 SAME_VALUE = 64 * np.finfo(float).eps  # relative change of values by scaling and scaling back, at most
 FIRST_COMPARED = 8  # nodes by which signals are compared first
-
-
-# --------------------------------------------------------------------------------------------- filters and summary
 
 
 def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array, which: str) -> tuple[Array, Array]:
@@ -61,7 +50,7 @@ def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array,
     return mean, np.sqrt(shares @ ((np.array(values) - mean) ** 2 + np.array(own)))
 
 
-def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Array:
+def _filter_of(model: fields.GraphGP, points: Array, which: str, carried: float) -> Array:
     if which == "signal":
         return model.graph_kernel.response(points)
     if which == "residual":
@@ -153,15 +142,12 @@ def _resampled(draws: Sequence[Shown], number: int) -> list[Shown]:
     return [(float(ends[-1]), *draws[place][1:]) for place in places.tolist()]
 
 
-# -------------------------------------------------------------------------------------------------------- imputation
-
-
 def imputed_signals(
-    posterior: Posterior | Mixture | LatentPosterior,
+    posterior: fields.Posterior | fields.Mixture | fields.LatentPosterior,
     features: Any,
     signals: Array,
     rows: Indices,
-    observed_by: ObservationModel | None = None,
+    observed_by: fields.ObservationModel | None = None,
 ) -> tuple[Array, Array]:
     """Signals with their missing values imputed, and the predictive variances of these values.
 
@@ -176,20 +162,20 @@ def imputed_signals(
         missing = np.isnan(signals) & chosen[:, None]
         if not missing.any():
             continue
-        found: PredictiveDistribution
+        found: fields.PredictiveDistribution
         with few_threads(largest):
             if rows[chosen][0] >= 0:
                 found = posterior.imputed(rows[chosen])
             else:
-                new: PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
+                new: fields.PredictiveDistribution = posterior.at(first.prior.input_kernel.form.some(features, chosen))
                 own = None if observed_by is None else observed_by.some(chosen)
-                found = observed_with(new, own).given(signals[chosen])
+                found = fields.observed_with(new, own).given(signals[chosen])
             values[missing] = found.values[missing[chosen]]
             variances[missing] = found.values_variance()[missing[chosen]]
     return values, variances
 
 
-def training_numbers(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
+def training_numbers(posterior: fields.Posterior | fields.LatentPosterior, features: Any, signals: Array) -> Indices:
     """Number of the training signal with the inputs and values of each signal; -1 for new ones.
 
     The nearest training signal with the same inputs and missing values is taken, if every value differs by rounding
@@ -217,9 +203,6 @@ def training_numbers(posterior: Posterior | LatentPosterior, features: Any, sign
             rows[number] = candidates[np.lexsort((n_taken[candidates], distances))[0]]
             n_taken[rows[number]] += 1
     return rows
-
-
-# ---------------------------------------------------------------------------------------------------------- evidence
 
 
 def learnt_theta(learnt: FittedModels) -> Array:
@@ -251,12 +234,12 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
 
 
 def with_more_signals(
-    learnt: FittedModels, features: Any, signals: Array, observed_by: ObservationModel | None = None
+    learnt: FittedModels, features: Any, signals: Array, observed_by: fields.ObservationModel | None = None
 ) -> FittedModels:
     """Learnt models conditioned on more signals, with inputs in the form that kernels take."""
     candidates, draws = [], learnt.draws
     if learnt.posterior.is_averaged:
-        mixture: Any = observed_with(learnt.posterior.at(features), observed_by)
+        mixture: Any = fields.observed_with(learnt.posterior.at(features), observed_by)
         shares = mixture.weights_given(signals)
         pairs = zip(draws, learnt.weights, strict=True)
         draws = tuple(replace(one, weights=shares) if weight else one for one, weight in pairs)
@@ -277,7 +260,7 @@ def with_more_signals(
     return replace(learnt, draws=draws).conditioned_anew(candidates)
 
 
-def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
+def without_entries(learnt: FittedModels, hidden: Mask) -> fields.Posterior | fields.Mixture:
     """Posterior of learnt models without some entries of their training signals, in the same units."""
     candidates, draws = [], []
     for candidate, drawn in zip(learnt.candidates, learnt.draws, strict=True):

@@ -103,8 +103,6 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         self.spectrum = spectrum
         self.verbose = verbose
 
-    # ------------------------------------------------------------------------------------------------ fitting
-
     @reading.fits
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from the labels of some nodes; an error leaves the estimator unchanged.
@@ -204,8 +202,6 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         root = float(np.sqrt(self._inputs.shape[1]))
         # half of the variance is common to all signals
         return [(length, 0.5 * RBF(length * root, "fixed") + 0.5) for length in LENGTHS]
-
-    # --------------------------------------------------------------------------------------------- prediction
 
     def predict_proba(self, X: Any = None) -> Array:
         """Probabilities of the classes.
@@ -318,9 +314,6 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         return "\n".join(lines)
 
     save = saving.save
-
-
-# ------------------------------------------------------------------------------------------------------- labels
 
 
 def _read_labels(y: Any, graph: GraphBase) -> tuple[NDArray[Any], Alignment]:

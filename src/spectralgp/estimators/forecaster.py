@@ -145,8 +145,6 @@ class GraphGPForecaster(GraphEstimator):
         self.drift = drift
         self.verbose = verbose
 
-    # ------------------------------------------------------------------------------------------------ fitting
-
     @reading.fits
     def fit(self, Y: Any, X: Any = None) -> Self:
         """Learn from rows in time; the estimator is unchanged if an error is raised.
@@ -267,8 +265,6 @@ class GraphGPForecaster(GraphEstimator):
                 f"X must have a row for each time; got none for {some(list(when))}. Pass the columns at these times."
             )
         return as_real_array(values[places], "X", ("n_steps", "n_exogenous"))
-
-    # ---------------------------------------------------------------------------------------------- prediction
 
     def _steps_of(self, horizon: Any) -> Array:
         """Steps after the last row: a number of them, or those of times."""

@@ -15,23 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from spectralgp._basics import tables
 from spectralgp._basics.arrays import few_threads, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_of, without_mask
-from spectralgp._basics.tables import (
-    LIBRARIES,
-    WRITTEN,
-    Table,
-    TableKind,
-    as_table,
-    check_same_order,
-    columns_in_days,
-    frame_index,
-    frame_names,
-    is_counted,
-    match_columns,
-    row_labels,
-    to_table,
-)
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.operators import precision_of
 from spectralgp.graphs.weights import chosen_nodes, is_range
@@ -64,7 +50,7 @@ SPARSE = 50  # nodes per mean number of neighbours, above which sparse products 
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
 LATENT_DEGREE = 2  # of the default filter of latent signals
-OUTPUTS = ("default", "numpy", *LIBRARIES)
+OUTPUTS = ("default", "numpy", *tables.LIBRARIES)
 Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
 LARGEST_INPUT = 1e150  # whose square is finite
 
@@ -76,7 +62,7 @@ class SignalFormat:
     names: tuple[Hashable, ...] | None  # of the columns of Y, or else of the graph, if any
     columns: Indices | None  # the column of each node of the graph; None if both orders are the same
     is_flat: bool  # whether Y was one-dimensional
-    layout: TableKind | None = None  # of the table that Y was; None for arrays
+    layout: tables.TableKind | None = None  # of the table that Y was; None for arrays
     is_in_memory: bool = True  # whether signals are read into memory
     kept: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))  # rows of Y with any value, if some have none
     labels: tuple[str, ...] | None = None  # of all rows; None if they are only counted
@@ -84,7 +70,7 @@ class SignalFormat:
     @property
     def kept_labels(self) -> tuple[str, ...]:
         """Labels of the training signals."""
-        labels = row_labels(None, self.kept.size) if self.labels is None else self.labels
+        labels = tables.row_labels(None, self.kept.size) if self.labels is None else self.labels
         return tuple(labels[row] for row in np.flatnonzero(self.kept))
 
     def names_of(self, n_nodes: int) -> list[str]:
@@ -101,9 +87,9 @@ class SignalFormat:
     def with_rows(self, kept: Mask, index: Any) -> SignalFormat:
         """Return the form with more rows at the end; `index` has their labels, if any."""
         labels = self.labels
-        if labels is not None or not is_counted(index):
-            before = row_labels(None, self.kept.size) if labels is None else labels
-            labels = (*before, *row_labels(index, kept.size, self.kept.size))
+        if labels is not None or not tables.is_counted(index):
+            before = tables.row_labels(None, self.kept.size) if labels is None else labels
+            labels = (*before, *tables.row_labels(index, kept.size, self.kept.size))
         return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:
@@ -152,16 +138,16 @@ class SignalFormat:
         """Return inputs ("X") or signals as a `Table`, if they are one; rows of xarray as at `fit`."""
         rows = None if self.layout is None or self.layout.dims is None else self.layout.dims[0]
         is_input = argument == "X"
-        return as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
+        return tables.as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
 
     def signals(self, Y: Any, n_nodes: int, estimator: Any, argument: str = "Y") -> Any:
         """Return signals, shape (n_inputs, n_nodes), with their columns in the order of `fit`."""
         signals, _ = read_values(Y, estimator, self.is_in_memory, argument)
         signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
         signals = signals[:, None] if signals.ndim == 1 and self.is_flat else signals
-        names = frame_names(Y)
+        names = tables.frame_names(Y)
         if names is not None and self.names is not None:
-            return take(signals, match_columns(names, self.names, argument), axis=1)
+            return take(signals, tables.match_columns(names, self.names, argument), axis=1)
         if signals.ndim == 1 or signals.shape[1] != n_nodes:
             raise ValueError(
                 f"{argument} must have shape (n_inputs, n_nodes) with n_nodes = {n_nodes}; got {signals.shape}. "
@@ -177,13 +163,13 @@ class SignalFormat:
         """Return signals with one row per signal; a single one may be given without an axis of rows."""
         if np.ndim(given) != 1 or self.is_flat:
             return given
-        return given.as_one_row() if isinstance(given, Table) else np.ma.atleast_2d(given)
+        return given.as_one_row() if isinstance(given, tables.Table) else np.ma.atleast_2d(given)
 
     def shaped_as(self, values: Array, Y: Any) -> Array:
         """Return values in the graph's order with the shape and the order of columns of given signals."""
-        values, names = self.to_user(values), frame_names(Y)
+        values, names = self.to_user(values), tables.frame_names(Y)
         if names is not None and self.names is not None:
-            values = values[:, np.argsort(match_columns(names, self.names))]
+            values = values[:, np.argsort(tables.match_columns(names, self.names))]
         return np.reshape(values, np.shape(Y))
 
     def among_given(self, values: Any) -> Any:
@@ -198,10 +184,10 @@ class SignalFormat:
         """Return values in the user's order as the kind of table of `set_output`, by default that of `Y` at `fit`."""
         if output == "numpy":
             return np.asarray(on_host(values))
-        layout = self.layout if output == "default" else TableKind(output)
+        layout = self.layout if output == "default" else tables.TableKind(output)
         if output == "xarray" and self.layout is not None and self.layout.library == "xarray":
             layout = self.layout
-        return values if layout is None else to_table(values, layout, names, labels)
+        return values if layout is None else tables.to_table(values, layout, names, labels)
 
 
 def fits(method: Method) -> Method:
@@ -299,11 +285,11 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     """Read and check the parameters and the data of `fit`."""
     stacking, kernels = _checked_parameters(estimator, solver)
     given = None if estimator.graph is None else given_graph(estimator.graph)
-    Y = as_table(Y, "Y", names=None if given is None else given.names)
+    Y = tables.as_table(Y, "Y", names=None if given is None else given.names)
     layout = written_layout(Y)
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
-    X = as_table(X, "X", rows=along, allow_dates=True)
-    check_same_order(X, Y)
+    X = tables.as_table(X, "X", rows=along, allow_dates=True)
+    tables.check_same_order(X, Y)
     settings = spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
@@ -317,9 +303,9 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         values, seen = values[:, None], None if seen is None else seen[:, None]
     # nothing observed at all is refused later
     kept = np.ones(n_signals, dtype=bool) if seen is None or not seen.any() else np.asarray(seen.any(axis=1))
-    graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
-    has_labels = isinstance(Y, Table) and not is_counted(frame_index(Y))
-    labels = row_labels(frame_index(Y), n_signals) if has_labels else None
+    graph, names, columns = matched_graph(given, values.shape[1], tables.frame_names(Y))
+    has_labels = isinstance(Y, tables.Table) and not tables.is_counted(tables.frame_index(Y))
+    labels = tables.row_labels(tables.frame_index(Y), n_signals) if has_labels else None
     form = SignalFormat(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
@@ -327,7 +313,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         rows = np.flatnonzero(kept)
         inputs, values, seen = input_form.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = carried_columns(
-        estimator.carry, frame_names(X), not input_form.is_pairwise, inputs.shape[1], form, graph.n_nodes
+        estimator.carry, tables.frame_names(X), not input_form.is_pairwise, inputs.shape[1], form, graph.n_nodes
     )
     if estimator.spectrum == "auto" and stacking.kernels is None and graph.n_nodes > MOST_SHRUNK:
         n_missing = 0 if seen is None else np.count_nonzero(~seen)
@@ -381,9 +367,9 @@ def _order_of_rows(
     return None
 
 
-def labels_of(*tables: Any) -> Any:
+def labels_of(*given: Any) -> Any:
     """Row labels of the first table that has any of its own."""
-    return next((index for index in map(frame_index, tables) if not is_counted(index)), None)
+    return next((index for index in map(tables.frame_index, given) if not tables.is_counted(index)), None)
 
 
 def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Setting:
@@ -527,9 +513,6 @@ def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) ->
     return given
 
 
-# --------------------------------------------------------------------------------------------------------- graph
-
-
 def given_graph(graph: Any) -> GraphBase:
     """Graph of an argument, which may be in partitions."""
     return graph if isinstance(graph, GraphBase) else as_graph(graph)
@@ -543,7 +526,7 @@ def matched_graph(
         return Graph.edgeless(n_columns), names, None
     own = None if known.names is None else tuple(known.names)
     if names is not None and own is not None and not (is_range(names) and not is_range(own)):
-        columns = match_columns(names, own)
+        columns = tables.match_columns(names, own)
         return known, names, None if np.array_equal(columns, np.arange(columns.size)) else columns
     if known.n_nodes != n_columns:
         raise ValueError(
@@ -559,12 +542,9 @@ def matched_graph(
     return known, own or names, None
 
 
-# ------------------------------------------------------------------------------------------------------- signals
-
-
-def written_layout(Y: Any) -> TableKind | None:
+def written_layout(Y: Any) -> tables.TableKind | None:
     """Layout of signals that are a table of a library in which answers can be written; None for others."""
-    return Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
+    return Y.layout if isinstance(Y, tables.Table) and Y.layout.library in tables.WRITTEN else None
 
 
 def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") -> tuple[Any, Mask | None]:
@@ -578,7 +558,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") 
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
             "Y must hold the signals, shape (n_signals, n_nodes)."
         )
-    values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, argument, allow_nan=True)
+    values: Any = Y.values if isinstance(Y, tables.Table) else without_mask(Y, argument, allow_nan=True)
     if into_memory:
         if getattr(getattr(values, "dtype", None), "kind", "") == "c":
             raise ValueError(
@@ -606,7 +586,7 @@ def read_values(Y: Any, estimator: Any, into_memory: bool, argument: str = "Y") 
         is_infinite = ~seen & ~np.isnan(values)
         if into_memory and is_infinite.any():
             remedy = "NaN stands for missing values."
-            raise _not_finite(values, is_infinite, "infinite", argument, frame_names(Y), remedy)
+            raise _not_finite(values, is_infinite, "infinite", argument, tables.frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
 
@@ -647,9 +627,6 @@ def chosen_center(training: TrainingData, threshold: float) -> Center:
     return "node" if np.var(means, ddof=1) > threshold * within else "global"
 
 
-# -------------------------------------------------------------------------------------------------------- inputs
-
-
 def set_features(estimator: Any, number: int | None, names: Sequence[Any] | None = None) -> None:
     """Set the number and the names of features as attributes of scikit-learn; delete those that are None."""
     named = None if names is None else np.array(names, dtype=object)
@@ -667,10 +644,10 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
     if isinstance(X, list | tuple):
         with suppress(ValueError):  # rows of unequal length, which scikit-learn refuses
             array = np.asarray(X)
-    dates = X.dates if isinstance(X, Table) else ()
+    dates = X.dates if isinstance(X, tables.Table) else ()
     if isinstance(array, np.ndarray):
-        array, dates = columns_in_days(array)
-    if isinstance(array, np.ndarray | Table) and array.shape[:1] == (0,):
+        array, dates = tables.columns_in_days(array)
+    if isinstance(array, np.ndarray | tables.Table) and array.shape[:1] == (0,):
         raise ValueError(f"X must have at least one row; got shape {array.shape}. Pass inputs of one signal or more.")
     try:
         if isinstance(array, np.ndarray) and array.dtype.kind != "c":  # complex ones are refused below
@@ -678,11 +655,11 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
     except (TypeError, ValueError) as error:
         raise TypeError(f"X must hold numbers; got {error}. Convert it to numbers first.") from error
     options = {"dtype": np.float64, "ensure_all_finite": False, "copy": reset}
-    if isinstance(X, Table) and len(X.shape) == 2:
+    if isinstance(X, tables.Table) and len(X.shape) == 2:
         validate_data(estimator, X.native, reset=reset, skip_check_array=True)  # names, which values have lost
         values = check_array(X.values, input_name="X", estimator=estimator, **options)
     else:
-        given = np.asarray(X) if isinstance(X, Table) else array if dates else X
+        given = np.asarray(X) if isinstance(X, tables.Table) else array if dates else X
         values = validate_data(estimator, given, reset=reset, **options)
     if reset:
         estimator.date_columns_ = dates
@@ -691,7 +668,7 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         raise TypeError(f"X must have {kinds[0]}, as at fit; got {kinds[1]}. Pass inputs of the same kind.")
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise _not_finite(values, wrong, "NaN or infinite", "X", frame_names(X), remedy)
+        raise _not_finite(values, wrong, "NaN or infinite", "X", tables.frame_names(X), remedy)
     if values.size and np.max(np.abs(values)) > LARGEST_INPUT:
         raise ValueError(
             f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are finite; got "

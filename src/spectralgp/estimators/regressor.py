@@ -28,16 +28,7 @@ from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
-from spectralgp.model.fields import (
-    By,
-    LeaveOneOut,
-    ObservationModel,
-    PredictiveDistribution,
-    leave_one_out,
-    node_covariances,
-    observed_with,
-    standard_deviation,
-)
+from spectralgp.model import fields
 from spectralgp.model.kernels import GraphKernel, SpectralKernel, as_input_kernel, signal_of
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData
@@ -240,8 +231,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         tags.target_tags.required = True
         return tags
 
-    # ------------------------------------------------------------------------------------------------ fitting
-
     @reading.fits
     @takes_auxiliary_data
     def fit(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> Self:
@@ -341,8 +330,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.center_ = offset if np.ndim(offset) == 0 else form.to_user(offset)
         self.scale_ = form.to_user(divisor if np.ndim(divisor) else np.full(n_nodes, divisor))
 
-    # ---------------------------------------------------------------------------------------------- prediction
-
     @takes_auxiliary_data
     def predict(
         self,
@@ -433,9 +420,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
         answer = [answered(prediction.mean)]
         if return_std:
-            answer.append(answered(standard_deviation(prediction, include_noise, chosen), are_chosen=True))
+            answer.append(answered(fields.standard_deviation(prediction, include_noise, chosen), are_chosen=True))
         if return_cov:
-            covariance = node_covariances(prediction, include_noise)
+            covariance = fields.node_covariances(prediction, include_noise)
             if chosen is None:
                 answer.append(form.to_user(covariance, 1, 2))
             else:
@@ -451,7 +438,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         observed_exposure: Any = None,
         Y: Any = None,
         **asked: Any,
-    ) -> PredictiveDistribution:
+    ) -> fields.PredictiveDistribution:
         """Predictive distribution at new inputs, given observed values of the signals there, if any.
 
         `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, with `values` in the
@@ -461,7 +448,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
         check_same_order(X, observed, "observed")
-        prediction: PredictiveDistribution = self.posterior_.at(self._new_inputs(X))
+        prediction: fields.PredictiveDistribution = self.posterior_.at(self._new_inputs(X))
         alignment = self._alignment(prediction.mean.shape[0], Y, X, observed)
         if self._is_latent and "values" in asked:
             asked["values"] = form.in_graph(asked["values"])
@@ -469,7 +456,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if observed is None:
             if observed_exposure is not None:
                 raise ValueError("observed_exposure must be left out without observed; got some. Pass exposure.")
-            return prediction if observed_by is None else observed_with(prediction, observed_by)
+            return prediction if observed_by is None else fields.observed_with(prediction, observed_by)
         self.graph_.require_whole("for predictions given what was observed")
         known = form.in_graph(form.signals(form.as_rows(observed), self.graph_.n_nodes, self, "observed"))
         if observed_by is None:
@@ -481,14 +468,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         own: Any = {name: one for name, one in (given | {takes: observed_exposure}).items() if one is not None}
         rows = observers.training_rows(self, self._new_inputs(X, as_given=True), known, own, alignment)
         if np.all(rows >= 0):  # known already, as `impute` has it
-            return observed_with(self.posterior_.imputed(rows), observed_by)
+            return fields.observed_with(self.posterior_.imputed(rows), observed_by)
         if np.any(rows >= 0):
             raise ValueError(
                 f"observed must hold training signals alone, or new ones; got {np.sum(rows >= 0)} and "
                 f"{np.sum(rows < 0)} of them. Ask for them in turn."
             )
         how = observers.new_observed_by(self, own, alignment, known, asked=False, argument="observed")
-        return observed_with(observed_with(prediction, how).given(known), observed_by)
+        return fields.observed_with(fields.observed_with(prediction, how).given(known), observed_by)
 
     @property
     def _needed_beside(self) -> str | None:
@@ -626,17 +613,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         value, gradient = answers.evidence_at(self.learnt_, learnt)
         return (value, gradient) if eval_gradient else value
 
-    def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
+    def leave_one_out(self, by: fields.By = "signal") -> fields.LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
 
         Predictions of a signal without any value are NaN.
         """
         check_is_fitted(self)
-        left, form = leave_one_out(self.posterior_, by), self._form
+        left, form = fields.leave_one_out(self.posterior_, by), self._form
         log_density = left.log_density if by == "signal" else form.to_user(left.log_density)
         mean, std = (form.among_given(form.to_user(one)) for one in (left.mean, left.std))
         pit = None if left.transforms is None else form.among_given(form.to_user(left.transforms))
-        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density), pit)
+        return fields.LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density), pit)
 
     def response(
         self,
@@ -735,7 +722,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     def _among_new(
         self, features: Any, signals: Array, given: AuxiliaryData, alignment: Alignment, impute: bool = False
-    ) -> tuple[Indices, ObservationModel | None]:
+    ) -> tuple[Indices, fields.ObservationModel | None]:
         """Numbers of the signals among the training signals, -1 for new ones, and the observation model of these."""
         rows = observers.training_rows(self, features, signals, given, alignment)
         new = np.where(rows[:, None] < 0, signals, np.nan)
@@ -804,8 +791,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         fresh._show(learnt, learnt.fits, replace(self._form.on(other), kept=np.empty(0, dtype=bool), labels=None))
         return fresh
 
-    # ------------------------------------------------------------------------------------------ reports and files
-
     @takes_auxiliary_data
     def report(
         self,
@@ -859,7 +844,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
                 new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
-                at = observed_with(self.posterior_.at(new), None if observed_by is None else observed_by.some(is_new))
+                own = None if observed_by is None else observed_by.some(is_new)
+                at = fields.observed_with(self.posterior_.at(new), own)
                 held_out = NewSignals(given_labels[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
                 known = dict(zip(rows.tolist(), given_labels.tolist(), strict=True))

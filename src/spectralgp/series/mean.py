@@ -87,9 +87,6 @@ def _columns(clock: Clock, seasons: Sequence[Season], steps: Array) -> Array:
     return np.concatenate(parts, axis=1) if parts else np.empty((len(steps), 0))
 
 
-# --------------------------------------------------------------------------------------------------------- spectra
-
-
 def on_grid(steps: Array, values: Array) -> Array | None:
     """Rows at every whole step, interpolated where there is none; None where these are few, or few of them rows."""
     n_steps = int(np.round(steps[-1] - steps[0])) + 1
@@ -223,9 +220,6 @@ def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
             harmonics = week_about(Season("", periods["day"], (1,))).harmonics
         found.append(Season(name, period, harmonics))
     return found
-
-
-# -------------------------------------------------------------------------------------------------------- learning
 
 
 def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> SeriesMean:

@@ -16,37 +16,14 @@ from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Sqp
 from spectralgp.model.kernels import Polynomial
 from spectralgp.model.spectra import decompose
+from spectralgp.model.statespace import Component, MaternComponent, OscillatorComponent
 from spectralgp.scores import observed_mean
-from spectralgp.series import (
-    Component,
-    FilteredProcess,
-    MaternComponent,
-    OscillatorComponent,
-    ProcessForecast,
-    SeriesFit,
-    complete,
-    learn_each,
-    learn_on_graph,
-)
+from spectralgp.series import ensembles
 from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.ensembles import GRAPH, HORIZONS, LAGS, NODES, SEPARABLE, EnsembleMember
+from spectralgp.series.learning import SeriesFit, learn_each, learn_on_graph
 from spectralgp.series.mean import SeriesMean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
-from spectralgp.series.process import ROUGHLY_OPEN, rows_seen
-from spectralgp.series.stack import (
-    GRAPH,
-    HORIZONS,
-    LAGS,
-    NODES,
-    SEPARABLE,
-    BlockValidation,
-    Ensemble,
-    EnsembleMember,
-    block_ends,
-    completed,
-    forecasts_from,
-    horizons_for,
-    stacked,
-    validated,
-)
+from spectralgp.series.process import ROUGHLY_OPEN, FilteredProcess, ProcessForecast, complete, rows_seen
 from spectralgp.series.times import Clock, time_labels
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
@@ -117,13 +94,13 @@ class SeriesModel:
     clock: Clock
     mean: SeriesMean
     scales: Annotated[Array, axes("n_nodes"), gt(0)]
-    stack: Ensemble
+    stack: ensembles.Ensemble
     states: tuple[FilteredProcess, ...]  # of the members
     # last rows in units of nodes, latest first; zero where there was nothing
     recent: Annotated[Array, axes("_lags", "n_nodes")]
     last: float  # the step of the last row
     n_steps: Count
-    trials: BlockValidation | None  # without scores by horizon
+    trials: ensembles.BlockValidation | None  # without scores by horizon
     components: Annotated[tuple[Component, ...], ge(1)]
     notes: tuple[str, ...]  # treatment of the rows, in words
 
@@ -183,7 +160,7 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
             model.mean, seasons=(), levels=levels, coefficients=np.empty((0, n_nodes)), x_center=none, x_scale=none
         ),
         scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
-        stack=stacked([member], None, np.zeros(1), np.full((1, n_nodes), np.nan)),
+        stack=ensembles.stacked([member], None, np.zeros(1), np.full((1, n_nodes), np.nan)),
         states=(process.start(model.last),),
         recent=np.zeros((LAGS, n_nodes)),
         n_steps=0,
@@ -200,9 +177,6 @@ def conditioned_row(mean: Array, covariance: Array, observed: Array) -> tuple[Ar
     mean, left = mean + gain @ (observed[seen] - mean[seen]), covariance - gain @ across.T
     mean[seen], left[seen], left[:, seen] = observed[seen], 0.0, 0.0
     return mean, left
-
-
-# -------------------------------------------------------------------------------------------------------- learning
 
 
 def components_for(steps: Array, values: Array, mean: SeriesMean) -> tuple[Component, ...]:
@@ -316,8 +290,8 @@ def learn_series(
     names = [SEPARABLE, GRAPH, NODES] if graph.n_edges else [NODES]
     of_what, solver = (graph, chosen, residual is not None), Sqp()
     decided, backtest, laplacians, compared = None, None, LAPLACIANS, dict[str, EnsembleMember]()
-    if horizons_for(int(np.isfinite(values).any(axis=1).sum())).size:
-        cut = block_ends(values)[0]
+    if ensembles.horizons_for(int(np.isfinite(values).any(axis=1).sum())).size:
+        cut = ensembles.block_ends(values)[0]
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
         if first:
             solver = Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS)
@@ -329,7 +303,7 @@ def learn_series(
         known = own if np.mean(np.isnan(own)) > MOST_BRIDGED else interpolated(rows.steps, own)
         members = learn_members(*of_what, rows.steps[first:cut], known[first:cut], names, LAPLACIANS, solver, {})
         compared = members if first else compared  # searches on many rows start from fits to some
-        decided = validated(list(members.values()), rows.steps, own, drift is not None)
+        decided = ensembles.validated(list(members.values()), rows.steps, own, drift is not None)
         backtest = _block_scores(rows, before, own_scales, decided, cut)
         kept = {decided.spread, *np.array(names)[decided.weights > 0].tolist()}
         if kept == {NODES} and graph.n_edges:  # the better one on the graph too, for imputation and pictures
@@ -341,8 +315,8 @@ def learn_series(
         names = names[:1]
     members = learn_members(*of_what, rows.steps, values, names, laplacians, solver, compared)
     states = tuple(one.process.filtered(all_steps, all_values, ROUGHLY_OPEN) for one in members.values())
-    stack = stacked(list(members.values()), decided, rows.steps, values)
-    recent = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
+    stack = ensembles.stacked(list(members.values()), decided, rows.steps, values)
+    recent = np.nan_to_num(ensembles.completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
     trials = None if decided is None else replace(decided, by_horizon=())  # whose size grows with the rows
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
@@ -355,7 +329,7 @@ def season_rows(mean: SeriesMean, n_before: int) -> int | None:
 
 
 def _block_scores(
-    rows: SeriesRows, mean: SeriesMean, scales: Array, held: BlockValidation, cut: int
+    rows: SeriesRows, mean: SeriesMean, scales: Array, held: ensembles.BlockValidation, cut: int
 ) -> Backtest | None:
     """Backtest of the held-out blocks in the units of the user."""
     level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
@@ -377,7 +351,7 @@ def backtested(model: SeriesModel, rows: SeriesRows, first: int, horizons: Indic
     ahead = model.ahead(model.last + horizons.astype(float))
     level = model.mean.at(rows.steps, rows.exogenous)
     found = []
-    for place, one in enumerate(forecasts_from(model.stack.members, rows.steps, values, origins, horizons)):
+    for place, one in enumerate(ensembles.forecasts_from(model.stack.members, rows.steps, values, origins, horizons)):
         centre = model.stack.mean(one.means, one.rows, float(one.horizon))
         spread = model.stack.variance(one.variances, float(one.horizon))
         observed = rows.values[one.targets]
@@ -466,7 +440,7 @@ def innovations(model: SeriesModel, rows: SeriesRows) -> Array:
     """One-step forecast errors of each row in standard deviations; NaN in the first row."""
     own, shown = model.in_units(rows), np.full(rows.values.shape, np.nan)
     origins = np.arange(rows_seen(own)[0][0], len(own) - 1)
-    (one,) = forecasts_from(model.stack.members, rows.steps, own, origins, np.ones(1, np.intp))
+    (one,) = ensembles.forecasts_from(model.stack.members, rows.steps, own, origins, np.ones(1, np.intp))
     mean, variance = model.stack.mean(one.means, one.rows, 1.0), model.stack.variance(one.variances, 1.0)
     shown[one.targets] = (one.observed - mean) / np.sqrt(variance)
     return shown

@@ -336,9 +336,6 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
     return filled
 
 
-# -------------------------------------------------------------------------------------------------- missing values
-
-
 @dataclass(frozen=True, eq=False)
 class ProcessNodeCovariance(NodeCovariance):
     """The modes of a process: their powers are in the rows."""

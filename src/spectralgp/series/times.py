@@ -77,9 +77,6 @@ def _zone(name: str) -> Any:
         ) from None
 
 
-# ---------------------------------------------------------------------------------------------------------- clocks
-
-
 @dataclass(frozen=True)
 class NumericClock:
     """Times that are numbers: rows that are counted, seconds, years. Steps count from the first row at `fit`."""
@@ -231,9 +228,6 @@ def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
     if isinstance(clock, CalendarClock):
         return shown(Moments(clock.labels(steps).astype(np.int64), clock.zone))
     return tuple(f"row {label}" if clock == NumericClock() else label for label in shown(clock.labels(steps)))
-
-
-# ---------------------------------------------------------------------------------------------------------- reading
 
 
 def as_times(given: Any, argument: str = "times") -> Times:
