@@ -151,8 +151,7 @@ def imputed_signals(
 ) -> tuple[Array, Array]:
     """Signals with their missing values imputed, and the predictive variances of these values.
 
-    `rows` are their numbers among the training signals, -1 for new ones, which are observed by `observed_by` if there
-    is a likelihood.
+    `rows` are their numbers among the training signals, -1 for new ones, observed by `observed_by` if it is given.
     """
     first = posterior.parts[0][1]
     values, variances = signals.copy(), np.zeros(signals.shape)

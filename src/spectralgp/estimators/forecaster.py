@@ -49,13 +49,12 @@ N_FREQUENCIES = 60  # at which a report shows time scales
 class GraphGPForecaster(GraphEstimator):
     """Forecasts of series on a graph, with the graph's rates and powers learnt by frequency.
 
-    Each row of `Y` is the graph at one time, one value per node. The model is
-    ``y_n = S [B x_n + sum_c V f_c(t_n) + h(L) e_n + noise]``: levels, seasons and exogenous columns with a coefficient
-    per node, and at each frequency of the graph a sum of Matern processes and oscillators in time whose powers and
-    rates are learnt functions of the frequency. `fit` learns it with one rate for all frequencies, with a rate for
-    each, and with every node on its own, in time linear in the number of rows. It weighs these models by forecasts of
-    the last two fifths of the rows from the rest, regresses errors on the last rows where that gained (drift), and
-    widens intervals that were too narrow.
+    Rows of `Y` are the graph at one time, one value per node: ``y_n = S [B x_n + sum_c V f_c(t_n) + h(L) e_n + noise]``
+    has levels, seasons and exogenous columns with a coefficient per node, and at each frequency of the graph a sum of
+    Matern processes and oscillators in time whose powers and rates are learnt functions of the frequency. `fit` learns
+    it with one rate for all frequencies, with a rate for each, and with every node on its own, in time linear in the
+    number of rows. It weighs these models by forecasts of the last two fifths of the rows from the rest, regresses
+    errors on the last rows where that gained (drift), and widens intervals that were too narrow.
 
     Parameters
     ----------
@@ -154,8 +153,7 @@ class GraphGPForecaster(GraphEstimator):
         Y : array or table of shape (n_steps, n_nodes) or (n_steps,)
             Rows in time, NaN where nothing was observed. The index of a table (pandas, xarray), or its one column of
             dates (Polars, PyArrow), is the time: dates, with or without a time zone, or numbers; rows of an array are
-            counted. Rows that are not in the order of time are sorted, with a warning. Columns are matched to the names
-            of the graph's nodes.
+            counted. Rows are sorted by time, with a warning. Columns are matched to the names of the graph's nodes.
         X : array or table of shape (n_steps, n_exogenous), optional
             Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
             matched to those of `Y` by time, and may be more.
@@ -459,8 +457,7 @@ class GraphGPForecaster(GraphEstimator):
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
         """Draw paths of rows after the last one: shape (n_times, n_nodes, n_samples), as in scikit-learn.
 
-        `horizon` and `X` are those of `predict`. Rows of a path depend on each other as in the model whose correlations
-        of nodes are taken.
+        Arguments are those of `predict`. Rows of a path depend on each other as in the model that correlates nodes.
         """
         check_is_fitted(self)
         steps = self._steps_of(horizon)
@@ -596,8 +593,7 @@ class GraphGPForecaster(GraphEstimator):
         """The learnt model of the graph on another graph: its powers and rates by frequency, and no rows.
 
         The model of largest weight on the graph moves; nodes on their own, drift, seasons and correlations of errors
-        do not. A common level and scale take the place of those of the nodes until `update` is given rows of that
-        graph, in the old units of time.
+        do not. Nodes have a common level and scale until `update` is given rows of that graph, in old units of time.
 
         Raises
         ------
@@ -635,9 +631,8 @@ class GraphGPForecaster(GraphEstimator):
         path, title, aspect
             As in `GraphGPRegressor.report`.
         Y : array or table of shape (n_steps, n_nodes), optional
-            Rows to show, by default those of `fit` and `update`. Rows after the last one are shown with the forecast,
-            and score forecasts if there are two and no exogenous columns. An array of as many rows as the model has
-            seen is taken for those.
+            Rows to show, by default those of `fit` and `update`, which an array of as many rows is taken for. Rows
+            after the last one are shown with the forecast, and score it if there are two and no exogenous columns.
         X : array or table, optional
             Exogenous columns of the rows of the forecast, if `fit` had any.
         horizon : int, default=24

@@ -298,9 +298,8 @@ def new_observed_by(
 ) -> ObservationModel | None:
     """Return how values of new signals are observed, in the graph's order of the nodes; None without a likelihood.
 
-    Known `values`, NaN elsewhere, are checked, and need the arguments that `fit` had; messages call them `argument`.
-    Exposures, trials and weights of predicted entries, those `asked` for, are one unless given; their noise is needed
-    too if it is asked for.
+    Known `values`, NaN elsewhere, are checked and need the arguments that `fit` had, as does noise `asked` for at other
+    entries; exposures, trials and weights are one there unless given. Messages call the values by the name `argument`.
     """
     if not model._is_latent:
         if given:

@@ -372,8 +372,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             Those of the predictions, as for `fit`; one by default, so that counts are rates, and successes
             probabilities. `weights` are needed for new signals in `observed`.
         noise_variance : float, array or table, optional
-            Noise of new values, if `fit` had it: needed at values in `observed`, and at all nodes for `include_noise`
-            and quantiles.
+            Noise of new values, if `fit` had it: needed for values in `observed`, `include_noise` and quantiles.
         covariates : dict, array or table, optional
             Those of the new signals; by default those of `fit`, unless they differ between signals.
 
@@ -441,8 +440,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     ) -> fields.PredictiveDistribution:
         """Predictive distribution at new inputs, given observed values of the signals there, if any.
 
-        `Y` has the labels of the rows, if any, and `asked` are arguments of `new_observed_by`, with `values` in the
-        user's order of the nodes.
+        `Y` has the labels of the rows; `asked` goes to `new_observed_by`, with `values` in the user's order of nodes.
         """
         check_is_fitted(self)
         form = self._form
@@ -549,8 +547,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def score(self, X: Any, y: Any, sample_weight: Any = None, **given: Unpack[AuxiliaryData]) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
-        Missing values are left out, and nodes with fewer than two observed ones. Other arguments are those of
-        `log_predictive_density`.
+        Missing values are left out, and nodes with fewer than two. Arguments are those of `log_predictive_density`.
         """
         check_is_fitted(self)
         X, y, signals = self._paired(X, y)
@@ -642,8 +639,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         return_std : bool, default=False
             Return its standard deviation over draws of the hyperparameters and over stacked models too.
         which : {"signal", "residual", "carry"}, default="signal"
-            The filter ``g``, ``h`` or ``b``; zero in models without it. The first two are in the units of `Y`, for a
-            node of relative scale one.
+            The filter ``g`` or ``h``, in the units of `Y` at a node of relative scale one, or ``b``; zero if absent.
         """
         check_is_fitted(self)
         as_option(which, "which", FILTERS)
@@ -693,8 +689,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def impute(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> tuple[Any, Any]:
         """Impute missing values.
 
-        Training signals are recognised by their inputs and values; other signals are new, and conditioned on in
-        addition.
+        Training signals are recognised by their inputs and values; other signals are conditioned on in addition.
 
         Parameters
         ----------

@@ -369,10 +369,9 @@ def frequencies(space: StateSpace, gap: float, n_steps: int) -> tuple[Array, Arr
 
 
 def log_density_slopes(space: StateSpace, gap: float, angles: Array) -> Array:
-    """Derivatives of the log spectral density of the sampled process in powers, rates and own variances.
+    """Derivatives of a log spectral density in powers, rates and own: (2 n_components + 1, n_frequencies, n_modes).
 
-    The density is ``D(w) = r + Re h^T (2 (I - A e^-iw)^-1 - I) P_inf h``. Shape (2 n_components + 1, n_frequencies,
-    n_modes).
+    The density of the sampled process is ``D(w) = r + Re h^T (2 (I - A e^-iw)^-1 - I) P_inf h``.
     """
     n_components = len(space.components)
     slopes = np.empty((2 * n_components + 1, angles.size, space.n_modes))
