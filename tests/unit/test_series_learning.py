@@ -144,6 +144,7 @@ def test_forms_grow_in_powers_first_and_then_in_rates(spectrum):
     random = np.random.default_rng(0)
     for simpler, larger in pairwise(path):
         at = simpler.with_theta(random.uniform(0.3, 0.9, simpler.theta.size))
+        assert at.search().is_given  # as those of its polynomials are
         grown = larger.with_theta(larger.search().grown_from(at))
         assert [kernel.theta.size for kernel in grown.kernels] == [kernel.theta.size for kernel in larger.kernels]
         for part in ("powers", "rates", "own"):

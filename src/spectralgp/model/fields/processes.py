@@ -121,7 +121,8 @@ class ProcessKernel(CombinedKernel):
 
     @cached_property
     def _search(self) -> ProcessSearch:
-        return ProcessSearch(self, parts=tuple(kernel.search() for kernel in self.kernels))
+        parts = tuple(kernel.search() for kernel in self.kernels)
+        return ProcessSearch(self, is_given=any(part.is_given for part in parts), parts=parts)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
         return np.sum([kernel.power(eigenvalues) for kernel in self.powers], axis=0)
