@@ -55,10 +55,6 @@ def bump_jacobian(eigenvalues, centre, log_width):
     return np.column_stack([values * offset / np.exp(log_width), values * offset**2])
 
 
-def _identity(kernel, laplacian, weights):
-    return np.eye(len(laplacian))
-
-
 def _polynomial(kernel, laplacian, weights):
     return oracle.polynomial(laplacian, kernel.coefficients)
 
@@ -93,7 +89,7 @@ KERNELS = {
         Polynomial(2, laplacian="normalized", scaled=False).with_theta([1.0, -0.5, 0.3]), _polynomial
     ),
     "Polynomial(unscaled)": Case(Polynomial.from_coefficients([1.0, -0.2, 0.03], scaled=False), _polynomial),
-    "Identity": Case(Identity(amplitude=0.7), _identity),
+    "Identity": Case(Identity(amplitude=0.7), lambda k, laplacian, w: np.eye(len(laplacian))),
     "GlobalFilter": Case(
         GlobalFilter(strength=0.6, amplitude=1.2), lambda k, laplacian, w: oracle.global_filter(laplacian, k.strength)
     ),
@@ -148,6 +144,16 @@ def node_covariance(kernel: Any, graph: Graph) -> np.ndarray:
     kernel, spectrum = bound(kernel, graph)
     basis = kernel.basis(spectrum)
     return (basis.eigenvectors * kernel.power(basis.eigenvalues)) @ basis.eigenvectors.T
+
+
+def drawn(
+    name: str, graph: str, relative_noise: float, input_covariance: np.ndarray, seed: int = 1
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Dense ``B B^T`` of a case, noise relative to its largest power (or one, if it has none), and signals."""
+    case = KERNELS[name]
+    dense = case.dense(case.kernel, WEIGHTS[graph])
+    noise = relative_noise * (float(np.linalg.eigvalsh(dense)[-1]) or 1.0)
+    return dense, noise, oracle.draw(input_covariance, dense, noise, np.random.default_rng(seed))
 
 
 @dataclass(frozen=True)

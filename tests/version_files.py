@@ -39,20 +39,6 @@ def averaged_counts() -> tuple[Any, dict[str, Any]]:
     return model, {"inputs": inputs[:2] + 0.5, "slope": new[0], "width": new[1]}
 
 
-def exogenous() -> tuple[Any, dict[str, Any]]:
-    """A forecaster with named exogenous columns, by dates."""
-    rng = np.random.default_rng(8)
-    days = pd.date_range("2024-03-01", periods=43)
-    outside = pd.DataFrame(rng.standard_normal((43, 2)), days, ["rain", "heat"])
-    noise = np.zeros((40, 8))
-    for row in range(1, 40):
-        noise[row] = 0.7 * noise[row - 1] + rng.standard_normal(8)
-    rows = noise + outside.to_numpy()[:40] @ np.array([[2.0], [-1.0]])
-    model = GraphGPForecaster(RING, seasons=None).fit(pd.DataFrame(rows, days[:40]), outside[:40])
-    later = {"columns": np.array(outside.columns, dtype=str), "dates": days[40:].to_numpy()}
-    return model, {"inputs": 3, "exogenous": outside[40:].to_numpy(), **later}
-
-
 def stacked() -> tuple[Any, dict[str, Any]]:
     """Two kernels and how they are stacked, by a solver with settings of its own."""
     rng = np.random.default_rng(9)

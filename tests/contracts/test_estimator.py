@@ -87,15 +87,6 @@ def test_the_array_api_check_passes_in_a_process_that_allows_it():
     assert run_python(code, SCIPY_ARRAY_API="1") == "ran check_array_api_input\n"
 
 
-@both
-def test_clone_keeps_the_graph_itself(make):
-    graph = Graph(WEIGHTS)
-    model = make(Stacking([Polynomial(1), Diffusion()], n_folds=2), graph)
-    assert clone(model).graph is graph
-    assert clone(model.fit(X, Y)).graph is graph
-    assert model.graph_ is graph
-
-
 def test_the_graph_is_decomposed_once_however_many_folds_and_kernels():
     """Every fit has the same eigenvectors, which the graph remembers, for each of two Laplacians."""
     graph = Graph(WEIGHTS)

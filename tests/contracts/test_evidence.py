@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_covariance
+from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, drawn, node_covariance
 from spectralgp.model.fields import Evidence, InputCovariance, graph_gp, log_marginal_likelihood
 from spectralgp.model.kernels import Polynomial
 from spectralgp.model.signals import read_signals
@@ -23,26 +23,12 @@ every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_
 every_noise = pytest.mark.parametrize("relative_noise", [SMALL_NOISE, 0.3])
 
 
-def noise_for(node_covariance: np.ndarray, relative_noise: float) -> float:
-    """Noise relative to the largest power; relative to one where there is no power at all."""
-    return relative_noise * (float(np.linalg.eigvalsh(node_covariance)[-1]) or 1.0)
-
-
-def setting(name: str, graph: str, relative_noise: float, input_covariance: np.ndarray):
-    """Dense ``B B^T``, the noise, and signals drawn from the model."""
-    case = KERNELS[name]
-    dense = case.dense(case.kernel, WEIGHTS[graph])
-    noise = noise_for(dense, relative_noise)
-    signals = oracle.draw(input_covariance, dense, noise, np.random.default_rng(1))
-    return dense, noise, signals
-
-
 @every_noise
 @every_kernel_and_graph
 def test_log_likelihood_is_the_dense_one_in_both_orders(name, graph, relative_noise):
     """Equation (5) against the Kronecker covariance (3), entries stacked by signal and by node."""
     input_covariance = oracle.rbf(INPUTS, INPUTS, 0.9)
-    dense, noise, signals = setting(name, graph, relative_noise, input_covariance)
+    dense, noise, signals = drawn(name, graph, relative_noise, input_covariance)
     prior = graph_gp(GRAPHS[graph], KERNELS[name].kernel, RBF(0.9), noise)
     actual = log_marginal_likelihood(prior, INPUTS, signals)
     for order in ("signals", "nodes"):
@@ -52,7 +38,7 @@ def test_log_likelihood_is_the_dense_one_in_both_orders(name, graph, relative_no
 
 
 def test_the_oracle_agrees_with_scipy():
-    dense, noise, signals = setting("Diffusion", "random", 0.3, COVARIANCE)
+    dense, noise, signals = drawn("Diffusion", "random", 0.3, COVARIANCE)
     matrix = oracle.covariance(COVARIANCE, dense, noise)
     expected = oracle.log_density_scipy(signals.ravel(), matrix)
     assert oracle.relative_error(oracle.log_likelihood(signals, COVARIANCE, dense, noise), expected) < FORMULA
@@ -60,7 +46,7 @@ def test_the_oracle_agrees_with_scipy():
 
 def test_log_likelihood_of_independent_signals():
     """Equation (5) with K = I: the signals' densities add up."""
-    dense, noise, signals = setting("Matern(3/2)", "disconnected", 0.1, np.eye(N_SIGNALS))
+    dense, noise, signals = drawn("Matern(3/2)", "disconnected", 0.1, np.eye(N_SIGNALS))
     prior = graph_gp(GRAPHS["disconnected"], KERNELS["Matern(3/2)"].kernel, None, noise)
     expected = sum(oracle.log_density(row, 0.0, dense + noise * np.eye(len(dense))) for row in signals)
     assert oracle.relative_error(log_marginal_likelihood(prior, INPUTS, signals), expected) < FORMULA
@@ -79,17 +65,14 @@ REPEATED = np.repeat(INPUTS[:2], [3, 2], axis=0)
 )
 def test_log_likelihood_of_any_input_covariance(name, graph, kernel, inputs, covariance):
     """Duplicate inputs make K singular; the likelihood (5) and the gradient (7) do not mind."""
-    dense, noise, signals = setting(name, graph, 0.1, covariance)
+    dense, noise, signals = drawn(name, graph, 0.1, covariance)
     prior = graph_gp(GRAPHS[graph], KERNELS[name].kernel, kernel, noise)
     expected = oracle.log_likelihood(signals, covariance, dense, noise)
     assert oracle.relative_error(log_marginal_likelihood(prior, inputs, signals), expected) < FORMULA
 
 
-# Gradients
-
-
 def evidence_of(name: str, graph: str, relative_noise: float, input_covariance=COVARIANCE):
-    dense, noise, signals = setting(name, graph, relative_noise, input_covariance)
+    dense, noise, signals = drawn(name, graph, relative_noise, input_covariance)
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
     basis, modes = kernel.basis(spectrum), modes_of(input_covariance)
     data = basis.read(read_signals(signals)).rotate(modes.vectors)
@@ -205,9 +188,6 @@ def test_gradient_in_the_parameters_of_a_graph_kernel(name, graph, relative_nois
     assert oracle.relative_error(kernel.pull_back(evidence, spectrum), expected, scale) < GRADIENT
 
 
-# Errors
-
-
 def ring_prior(kernel="precomputed"):
     return graph_gp(GRAPHS["ring"], Polynomial(1), kernel, 0.1)
 
@@ -219,10 +199,20 @@ ASYMMETRIC = COVARIANCE + 0.5 * np.eye(5, k=1)
 @pytest.mark.parametrize(
     ("kernel", "inputs", "signals", "message"),
     [
-        ("precomputed", COVARIANCE, np.ones((6, 5)), r"n_signals = 5 and n_nodes = 6; got \(6, 5\)"),
+        (
+            "precomputed",
+            COVARIANCE,
+            np.ones((6, 5)),
+            r"signals must have .* n_signals = 5 and n_nodes = 6; got \(6, 5\)",
+        ),
         ("precomputed", COVARIANCE, np.full((5, 6), np.inf), "signals must be finite or NaN; got inf"),
         ("precomputed", COVARIANCE, np.full((5, 6), np.nan), "Y must hold at least one value; got nothing but NaN"),
-        ("precomputed", INDEFINITE, np.ones((5, 6)), "be positive semi-definite; got smallest eigenvalue -1"),
+        (
+            "precomputed",
+            INDEFINITE,
+            np.ones((5, 6)),
+            "the input covariance must be positive semi-definite; got smallest eigenvalue -1",
+        ),
         ("precomputed", ASYMMETRIC, np.ones((5, 6)), "symmetric"),
         (RBF(), np.zeros((4, 1)), np.ones((5, 6)), r"signals must have|inputs must have"),
         (RBF(), np.arange(6.0)[:, None], np.ones(6), "signals must have"),  # which fit one another by accident

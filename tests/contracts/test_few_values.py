@@ -1,6 +1,5 @@
 """Few values: what is not known of hyperparameters, fixed effects and centres is part of every prediction."""
 
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -47,15 +46,6 @@ def test_exposures_whose_rates_are_no_numbers_are_refused(exposure):
     values = np.random.default_rng(0).poisson(2.0, (5, 6))
     with pytest.raises(ValueError, match=r"exposure must be finite and above 0 \(1e-100 to 1e\+100\).*got 1e"):
         GraphGPRegressor(RING, Polynomial(1), likelihood="poisson").fit(None, values, exposure=exposure)
-
-
-def test_what_a_summary_draws_does_not_travel_in_pickles():
-    rng = np.random.default_rng(0)
-    model = GraphGPRegressor(RING, Polynomial(1)).fit(rng.standard_normal((30, 2)), rng.standard_normal((30, 6)))
-    before = len(pickle.dumps(model))
-    summary = str(model.summary())
-    assert len(pickle.dumps(model)) == before
-    assert str(pickle.loads(pickle.dumps(model)).summary()) == summary
 
 
 # Averaging over hyperparameters and centres: equation (19e)

@@ -381,9 +381,8 @@ def test_a_fill_value_does_not_make_signals_the_same(center, scale):
     signals = correlated()
     signals[3, 1] = 1e10
     signals[::4, 0] = np.nan
-    model = GraphGPRegressor(
-        Graph(oracle.random_weights(6, seed=1)), Polynomial(1), center=center, scale=scale, noise_variance=1.0
-    ).fit(None, signals)
+    settings = {"center": center, "scale": scale, "noise_variance": 1.0}
+    model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(1), **settings).fit(None, signals)
     more = model.condition_on(None, 1 + correlated(4))  # which rounds once more
     for one in (model, more):
         np.testing.assert_array_equal(rows_of(one, None, signals), np.arange(30))

@@ -9,17 +9,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Diffusion, Exact, Graph, Polynomial, Task, condition, condition_shrunk, graph_gp
+from spectralgp import Chebyshev, Diffusion, Exact, Graph, Polynomial, graph_gp, leave_one_out, log_marginal_likelihood
+from spectralgp.learning import Task
 from spectralgp.learning.missing import MissingValueExpectation, objective_of
-from spectralgp.model.fields import (
-    PartialObservations,
-    leave_one_out,
-    log_marginal_likelihood,
-    node_covariances,
-    partial_observations,
-)
+from spectralgp.model.fields import PartialObservations, condition, condition_shrunk, node_covariances
 from spectralgp.model.fields.observations import DRAWS, inverse_root
-from spectralgp.model.fields.posterior import posterior_of
+from spectralgp.model.fields.posterior import partial_observations, posterior_of
 from spectralgp.model.kernels import WithResidual, signal_of
 from spectralgp.model.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS

@@ -24,18 +24,7 @@ from typing_extensions import TypeAliasType
 
 import spectralgp
 from cases import run_python
-from spectralgp import (
-    Chebyshev,
-    Diffusion,
-    Graph,
-    GraphGPClassifier,
-    GraphGPForecaster,
-    GraphGPRegressor,
-    Identity,
-    Polynomial,
-    Sqp,
-    Stacking,
-)
+from spectralgp import Chebyshev, Graph, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, Sqp, Stacking
 from spectralgp._basics.saved import Range, axes, ge, gt
 from spectralgp.estimators.loading import RESTORED
 from spectralgp.files.container import FORMAT_VERSION
@@ -47,6 +36,7 @@ from spectralgp.learning import Candidate, Draws, Task
 from spectralgp.learning.fitting import ComparedModel
 from spectralgp.model import kernels
 from spectralgp.model.fields import GraphGP, ProcessKernel, Shrinkage
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.model.spectra import Exact
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent
@@ -234,36 +224,24 @@ def test_a_file_with_any_byte_changed_is_refused(files, tmp_path):
 
 
 def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
-    content, path = files["plain"], tmp_path / "model.sgp"
+    content = files["plain"]
     metadata, state, arrays = unpacked(content)
-
-    def message(data: bytes) -> str:
-        path.write_bytes(data)
-        with pytest.raises(ValueError, match="must") as caught:
-            spectralgp.load(path)
-        return str(caught.value)
-
-    assert "cut off" in message(content[:-1])
-    assert "cut off" in message(content[:20])
-    assert "cut off" in message(b"")
-    assert "cut off" in message(content + b"more")
-    assert "cut off" in message(b"PK\x03\x04 or a pickle, or anything else")
-    assert "cut off" in message((2**62).to_bytes(8, "little") + content[8:])
-    assert "of another kind" in message(save(arrays, {"format": "pt"}))
-    assert "of another kind" in message(save(arrays))
-    assert "checksum" in message(content[:-1] + bytes([content[-1] ^ 1]))
-    newer = message(packed(metadata | {"format_version": str(FORMAT_VERSION + 1)}, state, arrays))
-    assert f"got version {FORMAT_VERSION + 1}, written by" in newer
-    assert "Upgrade" in newer
+    large, archive = (2**62).to_bytes(8, "little") + content[8:], b"PK\x03\x04 or a pickle, or anything else"
+    for data in (content[:-1], content[:20], b"", content + b"more", archive, large):
+        refused(data, tmp_path, "must.*cut off")
+    for data in (save(arrays, {"format": "pt"}), save(arrays)):
+        refused(data, tmp_path, "must.*of another kind")
+    refused(content[:-1] + bytes([content[-1] ^ 1]), tmp_path, "must.*checksum")
+    newer = f"must.*got version {FORMAT_VERSION + 1}, written by.*Upgrade"
+    refused(packed(metadata | {"format_version": str(FORMAT_VERSION + 1)}, state, arrays), tmp_path, newer)
     for version in ("0", "-1", "one", "", "1.0", "²", "9" * 400):
-        assert "version" in message(packed(metadata | {"format_version": version}, state, arrays))
-    assert "JSON" in message(packed(metadata, "{", arrays))
-    assert "JSON" in message(packed(metadata, "[" * 100_000, arrays))
+        refused(packed(metadata | {"format_version": version}, state, arrays), tmp_path, "must.*version")
+    for text in ("{", "[" * 100_000):
+        refused(packed(metadata, text, arrays), tmp_path, "must.*JSON")
     many = json.dumps([1] * 2_000_000)  # refused by its length alone, before any of it is made
-    assert "more parts than its arrays" in message(packed(metadata, many, arrays))
-    assert "arrays of real numbers" in message(
-        packed(metadata, state, arrays | {"graph.data": np.zeros(8, complex)[:0].astype(np.complex64)})
-    )
+    refused(packed(metadata, many, arrays), tmp_path, "must.*more parts than its arrays")
+    not_real = arrays | {"graph.data": np.zeros(0, np.complex64)}
+    refused(packed(metadata, state, not_real), tmp_path, "must.*arrays of real numbers")
 
 
 def test_json_that_arrays_account_for_takes_little_more_memory_than_the_file(files, tmp_path):

@@ -341,10 +341,9 @@ def test_files_hold_all_of_it(likelihood, tmp_path):
 def refused(match, likelihood="poisson", fit=None, values=None, **settings):
     inputs, known, _ = counts(0.0)
     known = known if values is None else values(known.copy())
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood, **settings)
     with pytest.raises(ValueError, match=match):
-        GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood, **settings).fit(
-            inputs, known, **(fit or {})
-        )
+        model.fit(inputs, known, **(fit or {}))
 
 
 def with_entry(value):

@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,6 @@ from sklearn.base import clone
 
 from cases import run_python
 from spectralgp import Graph, decompose
-from spectralgp._basics.progress import reporting_to
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.partitioned import PartitionedGraph, building, sources
 from spectralgp.graphs.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
@@ -654,16 +653,10 @@ def test_names_and_coordinates_follow_the_order_of_the_partitions(folder):
 
 
 @pytest.mark.parametrize("source", ["graph", "edges", "points"])
-def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, source):
-    graph, steps, totals = random_graph(n_nodes=40), [], []
-
-    @contextmanager
-    def bar(title, n_steps, show):
-        totals.append((title, n_steps, show))
-        with reporting_to(steps.append):
-            yield
-
-    monkeypatch.setattr(building, "progress_bar", bar)
+def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, listener, source):
+    graph, totals = random_graph(n_nodes=40), []
+    # beside the bar nobody would hear of the steps
+    monkeypatch.setattr(building, "progress_bar", lambda *bar: nullcontext(totals.append(bar)))
     options = {"n_partitions": 3, "folder": tmp_path / "g", "n_hops": 2, "verbose": True}
     if source == "graph":
         PartitionedGraph.from_graph(graph, **options)
@@ -672,8 +665,8 @@ def test_a_bar_counts_the_steps_of_a_build(tmp_path, monkeypatch, source):
         PartitionedGraph.from_edges(edges, n_nodes=40, partitioner="contiguous", **options)
     else:
         PartitionedGraph.from_points(graph.coordinates, n_neighbors=2, **options)
-    assert totals == [("partition", len(steps), True)]
-    assert steps[-5:] == ["ring 1", "ring 2", "part 1 of 3", "part 2 of 3", "part 3 of 3"]
+    assert totals == [("partition", len(listener.steps), True)]
+    assert listener.steps[-5:] == ["ring 1", "ring 2", "part 1 of 3", "part 2 of 3", "part 3 of 3"]
 
 
 def damaged_head(folder: Path, **change: object) -> None:
@@ -749,13 +742,6 @@ def test_arrays_of_a_partition_must_have_their_lengths(folder, name):
             graph.partition(1)
 
 
-def changed_file(path: Path, place: int, value: float) -> None:
-    """Change one number in a file of an array."""
-    array = np.load(path)
-    array[place] = value
-    np.save(path, array)
-
-
 @pytest.mark.parametrize("name", ARRAYS)
 def test_nothing_is_computed_with_a_partition_that_was_changed(folder, name):
     graph = PartitionedGraph.open(folder)
@@ -793,7 +779,9 @@ def test_nothing_is_computed_with_a_partition_that_was_changed(folder, name):
 )
 def test_arrays_out_of_range_are_refused_whatever_the_checksums_say(folder, name, place, value):
     path = folder / "part-00001" / f"{name}.npy"
-    changed_file(path, place, value)
+    array = np.load(path)
+    array[place] = value
+    np.save(path, array)
     head = json.loads((folder / "head.json").read_text())
     damaged_head(folder, files=head["files"] | {f"part-00001/{name}.npy": checksum(path)})
     graph = PartitionedGraph.open(folder, verify=True)

@@ -3,6 +3,7 @@
 import os
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -177,32 +178,18 @@ def test_fits_in_threads_are_the_fits_alone():
         return GraphGPRegressor(graph, Polynomial(2)).fit(X, Y).predict(X)
 
     expected = [fitted(*given) for given in data]
-    found = [None] * 4
-    threads = [
-        threading.Thread(target=lambda index=index: found.__setitem__(index, fitted(*data[index])))
-        for index in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda given: fitted(*given), data))
     for actual, truth in zip(found, expected, strict=True):
         np.testing.assert_array_equal(actual, truth)
 
 
 @pytest.mark.slow
 def test_large_fits_in_threads_share_the_graph():
-    model = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
-    expected = model.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_
-    found = []
+    def fit(_):
+        model = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
+        return model.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_
 
-    def fit():
-        fresh = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
-        found.append(fresh.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_)
-
-    threads = [threading.Thread(target=fit) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    np.testing.assert_allclose(found, [expected] * 4, rtol=1e-12)
+    expected = fit(None)
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_allclose(list(pool.map(fit, range(4))), [expected] * 4, rtol=1e-12)

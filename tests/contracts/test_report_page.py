@@ -54,9 +54,9 @@ class Opened:
         script = """(node) => {
             const plot = document.getElementById("map-plot"), trace = plot.data[1];
             const at = trace.customdata.indexOf(node), box = plot.getBoundingClientRect();
-            const {xaxis, yaxis} = document.getElementById("map-plot")._fullLayout;
-            return [box.left + xaxis._offset + xaxis.l2p(trace.x[at]),
-                    box.top + yaxis._offset + yaxis.l2p(trace.y[at])];
+            const full = document.getElementById("map-plot")._fullLayout;
+            return [box.left + full.xaxis._offset + full.xaxis.l2p(trace.x[at]),
+                    box.top + full.yaxis._offset + full.yaxis.l2p(trace.y[at])];
         }"""
         return self.page.evaluate(script, node)
 

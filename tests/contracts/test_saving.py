@@ -23,24 +23,12 @@ from threadpoolctl import threadpool_limits
 import spectralgp
 from cases import KERNELS, Columns
 from oracle import relative_error
-from spectralgp import (
-    Chebyshev,
-    Diffusion,
-    Exact,
-    Graph,
-    GraphGPClassifier,
-    GraphGPRegressor,
-    Identity,
-    Polynomial,
-    Response,
-    Sqp,
-    Stacking,
-    WithResidual,
-)
+from spectralgp import Chebyshev, Exact, Graph, GraphGPClassifier, GraphGPRegressor, Sqp, Stacking
 from spectralgp.files.container import FORMAT_VERSION, read_file
 from spectralgp.files.inputs import InputRecipe
 from spectralgp.files.migrations import _bounds_of
 from spectralgp.model.fields import shrinkage
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, Response, WithResidual
 from strategies import graphs
 from tolerances import OTHER_MACHINE
 from version_files import averaged_counts, packed, predicted, unpacked
@@ -627,25 +615,22 @@ class OwnSolver(Sqp):
             {"graph_kernel": Stacking([Identity(), OwnKernel()], n_folds=2)},
             r"graph_kernel\.1 must be a graph kernel of this package",
         ),
-        ({"residual": Response(np.ones_like), "graph_kernel": Identity()}, "residual must be a graph kernel of this"),
+        ({"residual": Response(np.ones_like)}, "residual must be a graph kernel of this"),
         (
-            {"input_kernel": of_inputs.RBF() + OwnInputKernel(), "graph_kernel": Identity()},
+            {"input_kernel": of_inputs.RBF() + OwnInputKernel()},
             r"input_kernel\.k2 must be a kernel of scikit-learn that files can hold.*precomputed",
         ),
+        ({"input_kernel": of_inputs.PairwiseKernel()}, "input_kernel must be a kernel of scikit-learn"),
+        ({"solver": OwnSolver()}, "solver must be .* to be saved; got .*set_params"),
         (
-            {"input_kernel": of_inputs.PairwiseKernel(), "graph_kernel": Identity()},
-            "input_kernel must be a kernel of scikit-learn",
-        ),
-        ({"solver": OwnSolver(), "graph_kernel": Identity()}, "solver must be .* to be saved; got .*set_params"),
-        (
-            {"random_state": np.random.default_rng(0), "graph_kernel": Identity()},
+            {"random_state": np.random.default_rng(0)},
             r"random_state must be a number, .* to be saved; got Generator.*set_params",
         ),
     ],
     ids=["response", "own kernel", "residual", "own input kernel", "pairwise", "own solver", "generator"],
 )
 def test_what_a_file_cannot_hold_is_named_with_a_remedy(tmp_path, parameters, message):
-    model = fit(scale="global", **parameters)
+    model = fit(**{"graph_kernel": Identity(), "scale": "global"} | parameters)
     with pytest.raises(TypeError, match=f"(?s)^{message}"):
         model.save(tmp_path / "model.sgp")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,6 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Bernoulli, Binomial, Diffusion, Graph, NegativeBinomial, Poisson, StudentT, graph_gp
-from spectralgp._basics.progress import reporting_to
 from spectralgp.model.fields import EffectPrior, ObservationModel, Sites, find_sites, sites
 from spectralgp.model.fields import curvatures as tables
 from spectralgp.model.fields.covariances import white_noise
@@ -226,39 +225,30 @@ def test_a_table_of_curvatures_interpolates_their_logarithms():
     np.testing.assert_allclose(logs, np.log(curvatures + lowest), rtol=1e-7)
 
 
-class Rounds:
-    """A listener that counts rounds of finding sites."""
-
-    number = 0
-
-    def mention(self, said: str) -> None:
-        self.number += 1
-        assert said == f"finding sites, round {self.number}"
-
-
 @pytest.mark.parametrize("name", ["poisson", "student t"])
-def test_rounds_end_where_nothing_changes_or_a_step_of_learning_does(name):
+def test_rounds_end_where_nothing_changes_or_a_step_of_learning_does(name, listener):
     covariance, observations, _ = problem(LIKELIHOODS[name], 5, 8, 0)
     found, numbers = None, []
     for effort in (sites.ROUGH, sites.STEP, sites.FINAL, sites.FINAL):
-        with reporting_to(rounds := Rounds()):
-            found = find_sites(covariance, observations, found if len(numbers) == 3 else None, effort)
-        numbers.append(rounds.number)
+        listener.mentions.clear()
+        found = find_sites(covariance, observations, found if len(numbers) == 3 else None, effort)
+        numbers.append(len(listener.mentions))
+        assert listener.mentions == [f"finding sites, round {number}" for number in range(1, numbers[-1] + 1)]
     assert 4 <= numbers[0] <= numbers[1] <= 8
     assert numbers[1] <= numbers[2] <= 30
     assert numbers[3] == 1
     assert relative_error(found.terms[1], found.solution, scale=1.0) < AGREEMENT
 
 
-def test_a_rough_step_from_a_start_takes_two_rounds():
+def test_a_rough_step_from_a_start_takes_two_rounds(listener):
     """However far the answer is: the next step of learning goes on from there."""
     likelihood = Poisson()
     covariance, observations, _ = problem(likelihood, 5, 8, 0)
     further = replace(observations, beside=np.full((5, 8), 2.0))
     start = find_sites(covariance, further)
-    with reporting_to(rounds := Rounds()):
-        find_sites(covariance, observations, start, sites.ROUGH)
-    assert rounds.number == 2
+    listener.mentions.clear()
+    find_sites(covariance, observations, start, sites.ROUGH)
+    assert listener.mentions == ["finding sites, round 1", "finding sites, round 2"]
 
 
 def test_sites_of_the_first_signals_are_a_start_for_those_of_all():

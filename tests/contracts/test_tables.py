@@ -34,10 +34,6 @@ def pandas_table(values, names):
     return pd.DataFrame(values, columns=names, index=DAYS[: len(values)])
 
 
-def nullable_table(values, names):
-    return pandas_table(values, names).astype("Float64")
-
-
 def polars_table(values, names):
     return pl.DataFrame(values, schema=names).fill_nan(None)
 
@@ -50,17 +46,13 @@ def xarray_table(values, names, dims=("time", "node")):
     return xr.DataArray(values, dims=dims, coords={dims[0]: DAYS[: len(values)], dims[1]: names})
 
 
-def turned_table(values, names):
-    return xarray_table(values, names, ("time", "station")).T
-
-
 TABLES = {
     "pandas": (pandas_table, pd.DataFrame),
-    "nullable": (nullable_table, pd.DataFrame),
+    "nullable": (lambda values, names: pandas_table(values, names).astype("Float64"), pd.DataFrame),
     "polars": (polars_table, pl.DataFrame),
     "pyarrow": (pyarrow_table, pa.Table),
     "xarray": (xarray_table, xr.DataArray),
-    "turned": (turned_table, xr.DataArray),
+    "turned": (lambda values, names: xarray_table(values, names, ("time", "station")).T, xr.DataArray),
 }
 MAKERS, KINDS = ({kind: pair[place] for kind, pair in TABLES.items()} for place in (0, 1))
 every = pytest.mark.parametrize("kind", MAKERS)
@@ -193,9 +185,6 @@ def test_one_signal_is_matched_by_its_labels(signal, plain):
     np.testing.assert_allclose(np.ma.filled(drawn, np.nan)[:1], [0.4])
 
 
-# Choices
-
-
 @pytest.mark.parametrize("output", ["numpy", "pandas", "polars", "pyarrow", "xarray"])
 @pytest.mark.parametrize("save", [False, True])
 def test_the_choice_is_kept_by_clones_copies_and_files(output, save, tmp_path, quick):
@@ -272,9 +261,6 @@ def test_pictures_take_what_the_model_gives(kind, fitted):
     hole = drawn.lines[1].get_xydata()
     completed = fitted[kind].impute(inputs(kind), table)[0]
     assert hole[0, 1] == pytest.approx(rows_first(completed)[1][3, SHUFFLED.index("c")])
-
-
-# Refused, in every library
 
 
 @every

@@ -6,18 +6,8 @@ from scipy.stats import multivariate_normal, multivariate_t
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from spectralgp import (
-    Chebyshev,
-    Diffusion,
-    Exact,
-    Graph,
-    GraphGPRegressor,
-    Polynomial,
-    condition,
-    condition_shrunk,
-    graph_gp,
-)
-from spectralgp.model.fields import node_covariances, standard_deviation
+from spectralgp import Chebyshev, Diffusion, Exact, Graph, GraphGPRegressor, Polynomial
+from spectralgp.model.fields import condition, condition_shrunk, graph_gp, node_covariances, standard_deviation
 from spectralgp.model.signals import read_signals
 from tolerances import EXACT, FORMULA, MASKED, QUADRATURE
 

@@ -77,6 +77,7 @@ def test_a_kernel_of_ones_own_has_the_derivative_of_its_power():
     named = Diffusion(strength_bounds="fixed")
     own, known = (GraphGPRegressor(RING, kernel, **settings).fit(X, Y) for kernel in (Heat(), named))
     assert own.learnt_.fits[0].log_posterior == pytest.approx(known.learnt_.fits[0].log_posterior, abs=OPTIMUM)
+    assert own.graph_kernel_[0].search().parameter_names == ("theta[0]",)
     match = (
         r"Heat.power_jacobian must be the derivative of power in theta\[0\]; got -2 where differences give 2, at eigen"
     )

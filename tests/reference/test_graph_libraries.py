@@ -74,15 +74,14 @@ def test_subclasses_and_simple_multigraphs_are_networkx_graphs():
 
 
 def test_unfit_networkx_graphs_are_refused():
-    message = r"graph must be undirected; got a networkx DiGraph\. Pass graph.to_undirected"
-    with pytest.raises(ValueError, match=message):
-        as_graph(nx.DiGraph([(0, 1)]))
-    with pytest.raises(ValueError, match="graph must have one edge between two nodes; got a networkx MultiGraph"):
-        as_graph(nx.MultiGraph([(0, 1), (0, 1)]))
-    with pytest.raises(ValueError, match="graph must have at least one node; got an empty networkx graph"):
-        as_graph(nx.Graph())
-    with pytest.raises(ValueError, match="weights must have a zero diagonal; got 1 self-loops"):
-        as_graph(nx.Graph([(0, 0), (0, 1)]))
+    for graph, message in (
+        (nx.DiGraph([(0, 1)]), r"graph must be undirected; got a networkx DiGraph\. Pass graph.to_undirected"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), "graph must have one edge between two nodes; got a networkx MultiGraph"),
+        (nx.Graph(), "graph must have at least one node; got an empty networkx graph"),
+        (nx.Graph([(0, 0), (0, 1)]), "weights must have a zero diagonal; got 1 self-loops"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            as_graph(graph)
     for weight in ("heavy", "2.0", None, 2j, [1.0]):
         heavy = nx.Graph([("a", "b"), ("b", "c", {"weight": weight})])
         match = rf"numbers as its edge attribute 'weight'; got {re.escape(repr(weight))} between 'b' and 'c'"
