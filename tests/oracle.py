@@ -319,6 +319,35 @@ def lattice(n_rows: int, n_columns: int) -> Array:
     return weights
 
 
+# Time series
+
+
+def time_correlation(component: Any, lags: Array, rate: float) -> Array:
+    """Correlation of a Matern or oscillating component over lags in time, equation (27)."""
+    tau = rate * lags
+    if hasattr(component, "period"):
+        turns = [np.cos(2 * np.pi * k * lags / component.period) for k in range(1, component.n_harmonics + 1)]
+        return np.exp(-tau) * np.mean(turns, axis=0)
+    return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau, 2.5: 1 + tau + tau**2 / 3}[component.smoothness]
+
+
+def time_covariances(space: Any, times: Array) -> list[Array]:
+    """Covariance over times of each mode of a sum of components, with the own variance of each value."""
+    lags, found = np.abs(np.subtract.outer(times, times)), []
+    for powers, rates, own in zip(space.powers.T, space.rates.T, space.own, strict=True):
+        parts = zip(space.components, powers, rates, strict=True)
+        total = np.sum([power * time_correlation(component, lags, rate) for component, power, rate in parts], axis=0)
+        found.append(total + own * np.eye(times.size))
+    return found
+
+
+def process_covariance(process: Any, times: Array) -> Array:
+    """Covariance of all values of a process, time by time, from those of its modes."""
+    basis = np.eye(process.own.size) if process.basis is None else process.basis
+    found = np.einsum("kst,mk,nk->smtn", np.array(time_covariances(process, times)), basis, basis)
+    return found.reshape(2 * [times.size * len(basis)])
+
+
 # Latent signals that a likelihood observes
 
 

@@ -16,6 +16,7 @@ from spectralgp import (
     Diffusion,
     GlobalFilter,
     Graph,
+    GraphGPForecaster,
     GraphGPRegressor,
     LocalAverage,
     Polynomial,
@@ -23,12 +24,17 @@ from spectralgp import (
     Stacking,
     decompose,
 )
+from spectralgp.series import MaternComponent
 from spectralgp.show.plots import (
+    plot_backtest,
     plot_calibration,
     plot_filter,
+    plot_forecast,
+    plot_forecast_map,
     plot_fourier,
     plot_imputed,
     plot_prediction,
+    plot_rates,
     plot_signal,
 )
 from tolerances import EXACT, FORMULA
@@ -608,54 +614,6 @@ def test_the_name_of_a_column_is_that_of_its_axis(prediction, ax):
     assert ax.get_ylabel() == "rain (mm)"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have shape \(n_values,\) with n_values = 2; got \(1,\)"),
-        (([], [], []), {}, "observed must hold at least one value; got none"),
-        (([1.0], [1.0], [1.0, 1.0]), {}, r"std must have shape \(n_values,\) with n_values = 1"),
-        (([1.0], [1.0], [1.0]), {"names": ["a", "b"]}, "names must hold one name for each of the 1 values; got 2"),
-        (([1.0], [1.0], [1.0]), {"positions": [1.0, 2.0]}, r"positions must have shape \(n_values,\)"),
-        (([1.0], [1.0], [1.0]), {"positions": [dt.date(2001, 1, 1)] * 2}, r"positions must have shape \(n_values,\)"),
-        (
-            ([1.0], [1.0], [1.0]),
-            {"positions": np.array(["NaT"], dtype="datetime64[D]")},
-            "positions must be complete; got NaT at index 0. Remove",
-        ),
-        (
-            ([1.0, 2.0], [1.0, 2.0], [1.0, 1.0]),
-            {"positions": [in_oslo(DAYS)[0], pd.NaT]},
-            "positions must be complete; got NaT at index 1",
-        ),
-        (
-            ([1.0, 2.0], [1.0, 2.0], [1.0, 1.0]),
-            {"positions": [in_oslo(DAYS)[0], pd.Timestamp(DAYS[1])]},
-            "positions must all have a time zone or none; got both.*utc=True",
-        ),
-        (([1.0], [1.0], [1.0]), {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
-    ],
-)
-def test_bad_prediction_arguments_are_named(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        plot_prediction(*arguments, **options)
-    assert plt.get_fignums() == []
-
-
-@pytest.mark.parametrize(
-    ("positions", "message"),
-    [
-        (["2001-01-01"], r"positions must be numbers or dates; got text \('2001-01-01'\).*pandas.to_datetime"),
-        (pd.Series(["2001-01-01"]), r"positions must be numbers or dates; got text"),
-        ([dt.timedelta(1)], "positions must be an array of real numbers; got"),
-        ([[1.0], [1.0, 2.0]], "positions must be an array of real numbers; got list"),
-    ],
-)
-def test_positions_that_are_neither_numbers_nor_dates_are_named(positions, message):
-    with pytest.raises(TypeError, match=message):
-        plot_prediction([1.0], [1.0], [1.0], positions=positions)
-    assert plt.get_fignums() == []
-
-
 # What fills in holes
 
 
@@ -866,18 +824,129 @@ def test_the_curve_is_the_share_inside_each_interval(forecasts, pair):
     )
 
 
+# Forecasts
+
+
+NAMES = list("abcd")
+ANGLES = 2 * np.pi * np.arange(4) / 4
+RING = Graph.from_edges(
+    [(node, (node + 1) % 4) for node in range(4)], names=range(4), coordinates=np.c_[np.cos(ANGLES), np.sin(ANGLES)]
+)
+NAMED = Graph(RING.weights, NAMES, RING.coordinates)
+INDEX = pd.date_range("2020-01-01", periods=90)
+VALUES = np.cumsum(np.random.default_rng(0).standard_normal((90, 4)), axis=0)
+TABLE = pd.DataFrame(VALUES, INDEX, NAMES)
+
+
+@pytest.fixture(scope="module")
+def model() -> GraphGPForecaster:
+    return GraphGPForecaster(NAMED, components=[MaternComponent(0.5)]).fit(TABLE[:80][NAMES[::-1]])
+
+
+def test_a_fan_has_the_forecast_the_past_and_what_came(model):
+    ax = plot_forecast(model, "b", 5, past=TABLE[:80], later=TABLE[80:])
+    assert texts(ax) == ["90% interval", "50% interval", "forecast", "observed", "later"]
+    mean, std = model.predict(5, return_std=True)
+    forecast, observed, came = ax.lines
+    np.testing.assert_allclose(forecast.get_ydata(), mean["b"])
+    np.testing.assert_allclose(observed.get_ydata(), TABLE["b"][60:80])
+    np.testing.assert_allclose(came.get_ydata(), TABLE["b"][80:85])
+    assert np.diff(np.concatenate([observed.get_xdata(), forecast.get_xdata()])).tolist() == [1.0] * 24
+    np.testing.assert_allclose(came.get_xdata(), forecast.get_xdata())
+    top = ax.collections[0].get_paths()[0].vertices[:, 1].max()
+    np.testing.assert_allclose(top, (mean["b"] + 1.6448536 * std["b"]).max(), rtol=1e-6)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("date", "b")
+
+
+def test_rows_of_arrays_are_counted_up_to_the_forecast():
+    counted = GraphGPForecaster(components=[MaternComponent(0.5)]).fit(VALUES[:80])
+    ax = plot_forecast(counted, 2, 3, past=VALUES[:80], later=VALUES[80:])
+    forecast, observed, came = ax.lines
+    assert forecast.get_xdata().tolist() == came.get_xdata().tolist() == [80, 81, 82]
+    assert observed.get_xdata()[-1] == 79
+    assert ax.get_ylabel() == "node 2"
+
+
+def test_a_map_has_the_last_of_the_steps_at_the_nodes_places(model):
+    for which, place in (("mean", 0), ("std", 1)):
+        ax = plot_forecast_map(model, 2, which=which)
+        (nodes,) = [one for one in ax.collections if len(one.get_offsets()) == 4]
+        np.testing.assert_allclose(nodes.get_offsets(), NAMED.coordinates)
+        expected = model.predict(2, return_std=True)[place].iloc[-1][NAMES]
+        np.testing.assert_allclose(nodes.get_array(), expected)
+
+
+def test_rates_are_shown_as_time_scales_with_bands(model):
+    ax = plot_rates(model)
+    points, rates = model.response(which="rate")
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), np.c_[points, 1 / rates[0]])
+    assert texts(ax)[0] == "Matern 1/2"
+    power = plot_rates(model, which="power")
+    np.testing.assert_allclose(power.lines[0].get_ydata(), model.response(which="power")[1][0])
+    assert len(power.collections) == 1
+
+
+def test_backtests_are_drawn_by_horizon(model):
+    backtest = model.backtest_
+    ax = plot_backtest(backtest)
+    assert [line.get_label() for line in ax.lines] == list(backtest.rmse)
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), np.c_[backtest.horizons, backtest.rmse["persistence"]])
+    covered = plot_backtest(backtest, what="coverage")
+    np.testing.assert_allclose(covered.lines[1].get_ydata(), backtest.coverage)
+    with pytest.raises(ValueError, match="what must be one of 'rmse', 'crps', 'coverage'"):
+        plot_backtest(backtest, what="error")
+    with pytest.raises(ValueError, match="node must be one of the names"):
+        plot_forecast(model, "z", 2)
+
+
+# Errors
+
+
+ONE, TWO, UNEQUAL = 3 * ([1.0],), 3 * ([1.0, 2.0],), ([1.0, 2.0], [1.0], [1.0, 1.0])
+MIXED, NOT_A_TIME = [in_oslo(DAYS)[0], pd.Timestamp(DAYS[1])], np.array(["NaT"], dtype="datetime64[D]")
+WRONG_PREDICTIONS = [
+    (UNEQUAL, {}, r"mean must have shape \(n_values,\) with n_values = 2; got \(1,\)"),
+    (([], [], []), {}, "observed must hold at least one value; got none"),
+    (([1.0], [1.0], [1.0, 1.0]), {}, r"std must have shape \(n_values,\) with n_values = 1"),
+    (ONE, {"names": ["a", "b"]}, "names must hold one name for each of the 1 values; got 2"),
+    (ONE, {"positions": [1.0, 2.0]}, r"positions must have shape \(n_values,\)"),
+    (ONE, {"positions": [dt.date(2001, 1, 1)] * 2}, r"positions must have shape \(n_values,\)"),
+    (ONE, {"positions": NOT_A_TIME}, "positions must be complete; got NaT at index 0. Remove"),
+    (TWO, {"positions": [MIXED[0], pd.NaT]}, "positions must be complete; got NaT at index 1"),
+    (TWO, {"positions": MIXED}, "positions must all have a time zone or none; got both.*utc=True"),
+    (ONE, {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
+]
+WRONG_FORECASTS = [
+    (UNEQUAL, {}, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
+    (([1.0], [1.0], [0.0]), {}, "std must be above zero at observed values"),
+    (([np.inf], [1.0], [1.0]), {}, "observed must be finite or NaN; got inf"),
+    (([np.nan], [1.0], [1.0]), {}, "observed must hold at least one value; got NaN in all of"),
+    (ONE, {"n_bins": 1}, "n_bins must be an integer of at least 2; got 1"),
+    (ONE, {"axes": [None]}, "axes must be a pair, for the histogram and the coverage; got 1"),
+]
+WRONG = [
+    *((plot_prediction, *one) for one in WRONG_PREDICTIONS),
+    *((plot_calibration, *one) for one in WRONG_FORECASTS),
+]
+
+
+@pytest.mark.parametrize(("plot", "arguments", "options", "message"), WRONG)
+def test_bad_arguments_are_named(plot, arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        plot(*arguments, **options)
+    assert plt.get_fignums() == []
+
+
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("positions", "message"),
     [
-        (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
-        (([1.0], [1.0], [0.0]), {}, "std must be above zero at observed values"),
-        (([np.inf], [1.0], [1.0]), {}, "observed must be finite or NaN; got inf"),
-        (([np.nan], [1.0], [1.0]), {}, "observed must hold at least one value; got NaN in all of"),
-        (([1.0], [1.0], [1.0]), {"n_bins": 1}, "n_bins must be an integer of at least 2; got 1"),
-        (([1.0], [1.0], [1.0]), {"axes": [None]}, "axes must be a pair, for the histogram and the coverage; got 1"),
+        (["2001-01-01"], r"positions must be numbers or dates; got text \('2001-01-01'\).*pandas.to_datetime"),
+        (pd.Series(["2001-01-01"]), r"positions must be numbers or dates; got text"),
+        ([dt.timedelta(1)], "positions must be an array of real numbers; got"),
+        ([[1.0], [1.0, 2.0]], "positions must be an array of real numbers; got list"),
     ],
 )
-def test_bad_calibration_arguments_are_named(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        plot_calibration(*arguments, **options)
+def test_positions_that_are_neither_numbers_nor_dates_are_named(positions, message):
+    with pytest.raises(TypeError, match=message):
+        plot_prediction(*ONE, positions=positions)
     assert plt.get_fignums() == []

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import oracle
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, completed_in_turn, rolling
 from spectralgp.series.process import _largest
 
@@ -15,14 +16,6 @@ COMPONENTS = (MaternComponent(1.5), MaternComponent(0.5), OscillatorComponent(6.
 N_NODES = 3
 
 
-def correlation(component, lags, rate):
-    tau = rate * lags
-    if isinstance(component, OscillatorComponent):
-        turns = [np.cos(2 * np.pi * k * lags / component.period) for k in range(1, component.n_harmonics + 1)]
-        return np.exp(-tau) * np.mean(turns, axis=0)
-    return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau}[component.smoothness]
-
-
 def make(has_basis=True, seed=0):
     random = np.random.default_rng(seed)
     shape = (len(COMPONENTS), N_NODES)
@@ -31,22 +24,9 @@ def make(has_basis=True, seed=0):
     return ModalProcess(COMPONENTS, powers, rates, np.exp(random.standard_normal(N_NODES) - 1), basis)
 
 
-def dense(process, times):
-    """Covariance of all values, (n_times, n_nodes, n_times, n_nodes)."""
-    lags = np.abs(np.subtract.outer(times, times))
-    basis = np.eye(N_NODES) if process.basis is None else process.basis
-    total = np.zeros((times.size, N_NODES, times.size, N_NODES))
-    for mode in range(N_NODES):
-        parts = zip(process.components, process.powers[:, mode], process.rates[:, mode], strict=True)
-        block = sum(power * correlation(component, lags, rate) for component, power, rate in parts)
-        block = block + process.own[mode] * np.eye(times.size)
-        total += np.einsum("st,m,n->smtn", block, basis[:, mode], basis[:, mode])
-    return total
-
-
 def conditioned(process, times, values, later):
     """Mean and covariance of rows at later times given values that are not NaN, and the log density of these."""
-    covariance = dense(process, np.concatenate([times, later])).reshape(2 * [(times.size + later.size) * N_NODES])
+    covariance = oracle.process_covariance(process, np.concatenate([times, later]))
     kept = np.concatenate([~np.isnan(values).ravel(), np.ones(later.size * N_NODES, bool)])
     covariance, y = covariance[np.ix_(kept, kept)], values[~np.isnan(values)]
     n = y.size
@@ -130,18 +110,6 @@ def test_a_process_begins_at_the_first_row_whenever_that_is(process, times, valu
     np.testing.assert_allclose(*found, rtol=1e-9)
 
 
-def test_rolling_origins_equal_forecasts_from_each(process, times, values):
-    holes = values.copy()
-    holes[[9, 12]] = np.nan
-    origins, horizons = np.array([8, 9, 15, 30]), np.array([1, 3, 6])
-    means, variances = rolling(process, times, holes, origins, horizons)
-    for place, origin in enumerate(origins):
-        known = process.filtered(times[: origin + 1], holes[: origin + 1])
-        forecast = known.forecast(times[origin + horizons])
-        assert error(means[place], forecast.mean) < SAME
-        assert error(variances[place], forecast.variance) < SAME
-
-
 @pytest.mark.parametrize("has_missing", [False, True])
 def test_draws_have_the_law_of_the_forecast(process, times, values, has_missing):
     n_samples = 4_000
@@ -220,15 +188,26 @@ def test_what_is_open_is_kept_by_its_largest_directions(n_directions, n_modes):
         np.testing.assert_allclose(found.T @ found, (chosen * values[len(values) - kept :]) @ chosen.T, atol=1e-9)
 
 
+def forecasts_from_each(process, times, rows, origins, horizons, tolerance):
+    """Hold rolling forecasts against those from each origin."""
+    means, variances = rolling(process, times, rows, origins, horizons)
+    for place, origin in enumerate(origins):
+        ahead = process.filtered(times[: origin + 1], rows[: origin + 1]).forecast(times[origin + horizons])
+        assert error(means[place], ahead.mean) < tolerance
+        assert error(variances[place], ahead.variance) < tolerance
+
+
+def test_rolling_origins_equal_forecasts_from_each(process, times, values):
+    empty = values.copy()
+    empty[[9, 12]] = np.nan
+    forecasts_from_each(process, times, empty, np.array([8, 9, 15, 30]), np.array([1, 3, 6]), SAME)
+
+
 @pytest.mark.parametrize("smallest", [1e-10, 1e-3])
 def test_rolling_origins_with_holes_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
     monkeypatch.setattr("spectralgp.series.process.ROUGHLY_OPEN", smallest)
-    origins, horizons = np.array([4, 5, 12, 30]), np.array([1, 3])
-    means, variances = rolling(process, times, holed, origins, horizons)
-    for place, origin in enumerate(origins):
-        ahead = process.filtered(times[: origin + 1], holed[: origin + 1]).forecast(times[origin + horizons])
-        assert error(means[place], ahead.mean) < max(TOLERANCE, smallest)
-        assert error(variances[place], ahead.variance) < max(TOLERANCE, smallest)
+    tolerance = max(TOLERANCE, smallest)
+    forecasts_from_each(process, times, holed, np.array([4, 5, 12, 30]), np.array([1, 3]), tolerance)
 
 
 def test_no_forecast_and_no_completion_knows_of_later_rows(process, times, holed):
@@ -243,7 +222,7 @@ def test_no_forecast_and_no_completion_knows_of_later_rows(process, times, holed
     assert np.array_equal(filled[0][~np.isnan(holed)], holed[~np.isnan(holed)])
     row = int(np.flatnonzero(np.isnan(holed).any(axis=1) & ~np.isnan(holed).all(axis=1))[-1])
     missing, past = np.isnan(holed[row]), np.delete(np.arange(row + 1), [])
-    covariance = dense(process, times[past]).reshape(2 * [past.size * N_NODES])
+    covariance = oracle.process_covariance(process, times[past])
     seen = ~np.isnan(holed[past]).ravel()
     weights = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[seen])
     expected = (weights.T @ holed[past].ravel()[seen]).reshape(past.size, N_NODES)[row]

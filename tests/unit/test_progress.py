@@ -1,6 +1,5 @@
 """Bars are drawn on the error stream, for those who ask, where a person looks."""
 
-import io
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import spectralgp
+from cases import Terminal
 from spectralgp import Graph, Identity, Task, read_signals
 from spectralgp._basics.progress import announce, progress_bar
 from spectralgp.learning import Candidate, Folds, Stacking
@@ -26,13 +26,6 @@ with progress_bar("fit", 3, show={show}) as progress:
             progress(step)
 print("a result")
 """
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self):
-        return True
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The estimator: units, shapes, names and errors; every number against dense algebra with the learnt values."""
 
 import copy
-import io
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
+from cases import Terminal
 from spectralgp import (
     Cosine,
     GlobalFilter,
@@ -736,8 +736,7 @@ def test_a_solver_of_the_user_learns(graph_kernel):
 def test_verbose_draws_a_bar_in_a_terminal(capsys):
     regressor(verbose=1).fit(X, Y)
     assert capsys.readouterr() == ("", "")
-    with redirect_stderr(io.StringIO()) as terminal:
-        terminal.isatty = lambda: True
+    with redirect_stderr(Terminal()) as terminal:
         regressor(verbose=1).fit(X, Y)
     assert "Polynomial(2)" in terminal.getvalue()
     regressor().fit(X, Y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import oracle
 from spectralgp import Graph, Polynomial, decompose
 from spectralgp.model.statespace import Filter, StateSpace, Timeline
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, complete, learn_each, learn_on_graph
@@ -33,29 +34,11 @@ def series(n_steps, components=ROUGH, n_nodes=N_NODES, seed=0):
     return process, times, holes
 
 
-def dense(process, times):
-    found = np.zeros((times.size, N_NODES, times.size, N_NODES))
-    lags = np.abs(np.subtract.outer(times, times))
-    for mode in range(N_NODES):
-        total = process.own[mode] * np.eye(times.size)
-        for component, power, rate in zip(
-            process.components, process.powers[:, mode], process.rates[:, mode], strict=True
-        ):
-            tau = rate * lags
-            kinds = {0.5: 1.0, 1.5: 1 + tau}
-            wave = (
-                kinds[component.smoothness] if isinstance(component, MaternComponent) else np.cos(2 * np.pi * lags / 6)
-            )
-            total = total + power * np.exp(-tau) * wave
-        found += np.einsum("st,m,n->smtn", total, process.basis[:, mode], process.basis[:, mode])
-    return found.reshape(times.size * N_NODES, -1)
-
-
 @pytest.mark.parametrize("components", [(MaternComponent(0.5),), (MaternComponent(1.5), OscillatorComponent(6.0))])
 def test_what_is_filled_in_equals_dense_conditioning(components):
     process, times, values = series(40, components)
     later = times[-1] + np.array([1.0, 4.0])
-    covariance = dense(process, np.concatenate([times, later]))
+    covariance = oracle.process_covariance(process, np.r_[times, later])
     seen = np.flatnonzero(~np.isnan(values).ravel())
     hidden = np.flatnonzero(np.isnan(values).ravel())
     ahead = np.arange(values.size, covariance.shape[0])

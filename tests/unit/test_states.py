@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import oracle
 from spectralgp.model.statespace import (
     Filter,
     MaternComponent,
@@ -27,22 +28,6 @@ SUMS = {
     "3/2 + harmonics": (MaternComponent(1.5), OscillatorComponent(24.0, 3)),
 }
 N_MODES = 4
-
-
-def correlation(component, lags, rate):
-    tau = rate * lags
-    if isinstance(component, OscillatorComponent):
-        harmonics = np.arange(1, component.n_harmonics + 1)
-        return np.exp(-tau) * np.mean([np.cos(2 * np.pi * k * lags / component.period) for k in harmonics], axis=0)
-    return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau, 2.5: 1 + tau + tau**2 / 3}[component.smoothness]
-
-
-def dense(space, times):
-    lags = np.abs(np.subtract.outer(times, times))
-    for mode in range(space.n_modes):
-        parts = zip(space.components, space.powers[:, mode], space.rates[:, mode], strict=True)
-        shared = sum(power * correlation(component, lags, rate) for component, power, rate in parts)
-        yield shared + space.own[mode] * np.eye(times.size)
 
 
 def case(name, spacing, n_steps=150, n_modes=N_MODES):
@@ -97,7 +82,7 @@ def test_a_filter_equals_dense_algebra(name, spacing, engine):
     white = np.random.default_rng(0).standard_normal(values.shape)
     solved, diagonal, product = found.solve(values), found.inverse_diagonal(), found.times(values)
     drawn, likelihoods = found.drawn(white), found.log_likelihoods(found.innovations(values)[0])
-    for mode, covariance in enumerate(dense(space, times)):
+    for mode, covariance in enumerate(oracle.time_covariances(space, times)):
         z, inverse, (_, log_determinant) = values[:, mode], np.linalg.inv(covariance), np.linalg.slogdet(covariance)
         expected = -0.5 * (z @ inverse @ z + log_determinant + times.size * np.log(2 * np.pi))
         assert likelihoods[mode] == pytest.approx(expected, rel=TOLERANCE)
@@ -310,7 +295,7 @@ def test_slopes_of_the_spectral_density_equal_differences_of_a_sum_over_lags(nam
         found = np.empty((angles.size, 2))
         for mode in range(2):
             parts = zip(space.components, powers[:, mode], rates[:, mode], strict=True)
-            shared = [power * correlation(one, np.r_[0, lags] * gap, rate) for one, power, rate in parts]
+            shared = [power * oracle.time_correlation(one, np.r_[0, lags] * gap, rate) for one, power, rate in parts]
             total = np.sum(shared, axis=0)
             found[:, mode] = own[mode] + total[0] + 2 * np.cos(np.outer(angles, lags)) @ total[1:]
         return np.log(found)
@@ -358,7 +343,7 @@ def test_variances_between_steps_equal_dense_algebra(name, spacing, engine):
     n = times.size
     new = np.array([times[0] - 1, times[0], times[3] + 0.1, times[20], times[-1] + 2, 0.5 * (times[70] + times[71])])
     found = Filter.of(space, Timeline.of(times), keeps_covariances=True).between(new)
-    for mode, covariance in enumerate(dense(space, np.concatenate([times, new]))):
+    for mode, covariance in enumerate(oracle.time_covariances(space, np.concatenate([times, new]))):
         shared = covariance - space.own[mode] * np.eye(n + new.size)
         weights = np.linalg.solve(covariance[:n, :n], shared[:n, n:])
         assert error(found[:, mode], np.diag(shared[n:, n:] - weights.T @ shared[:n, n:])) < TOLERANCE
