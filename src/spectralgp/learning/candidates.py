@@ -18,26 +18,11 @@ from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
 from spectralgp.learning.sqp import Sqp, as_solver
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.model.fields import (
-    GraphGP,
-    Transformation,
-    condition_latent,
-    posterior_of,
-    shrunk_posterior_of,
-)
-from spectralgp.model.kernels import (
-    Diffusion,
-    GraphKernel,
-    Identity,
-    Polynomial,
-    SpectralKernel,
-    StandardisedKernel,
-    with_residual,
-)
-from spectralgp.model.kernels.base import constructor_arguments
+from spectralgp.model.fields import GraphGP, Transformation, condition_latent, posterior_of, shrunk_posterior_of
+from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial, SpectralKernel, StandardisedKernel
+from spectralgp.model.kernels.base import constructor_arguments, with_residual
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.signals import Scale, Signals
-from spectralgp.model.spectra import release_passes
 
 RESIDUAL_DEGREE = 2
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
@@ -60,9 +45,8 @@ class Candidate:
     transformation: Transformation | None = None  # of the user's inputs and signals into the task's, if any
     # signals from which hyperparameters are learnt; all unless given
     learnt_from: Annotated[Indices, axes("_learnt_from")] | None = None
-    untuned: Annotated[Candidate | None, UNSAVED] = (
-        None  # of a candidate with tuned means: the one whose hyperparameters it has
-    )
+    # of a candidate with tuned means: the one whose hyperparameters it has
+    untuned: Annotated[Candidate | None, UNSAVED] = None
 
     @property
     def described(self) -> str:
@@ -274,13 +258,6 @@ class Choices:
         # each draw costs a pass over a large graph at prediction; shrunk models have the tails of a t already
         is_stacked = self.is_choice or (not self.is_open and len(self.kernels) > 1)
         return 0 if not is_stacked or self.setting.task.spectrum.needs_passes or self.setting.shrunk else STACKED_DRAWS
-
-    def release(self) -> None:
-        """Free the states of recurrences on a large graph."""
-        for one in (self.setting, *self.further):
-            for signals in one.signals.values():
-                signals.release()
-        release_passes(self.setting.task.graph)
 
     def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
         """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""

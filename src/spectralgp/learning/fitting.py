@@ -25,6 +25,7 @@ from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, search
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import GraphGP, Mixture, Posterior
+from spectralgp.model.spectra import release_passes
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 
@@ -125,8 +126,10 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                 posteriors = [one for _, one in posterior.parts]
                 fits = [with_full_evidence(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
-        if choices.setting.task.spectrum.needs_passes:
-            choices.release()
+        if choices.setting.task.spectrum.needs_passes:  # on a large graph, whose recurrences have states
+            for signals in (signals for one in (choices.setting, *choices.further) for signals in one.signals.values()):
+                signals.release()
+            release_passes(choices.setting.task.graph)
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
 

@@ -14,28 +14,9 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.saved import UNSAVED, Positive, StoredAs, axes, ge
 from spectralgp.graphs import GraphBase
-from spectralgp.model.fields import (
-    Evidence,
-    GraphGP,
-    InputCovariance,
-    ObservationModel,
-    TimeEvidence,
-    are_in_time,
-    state_space,
-)
-from spectralgp.model.kernels import (
-    GraphKernel,
-    InputKernel,
-    KernelLike,
-    Positivity,
-    PrecomputedCovariance,
-    as_input_kernel,
-    input_starts,
-    matern_terms,
-    modes_and_gradient,
-    power_jacobians,
-    without_floor,
-)
+from spectralgp.model import fields, kernels
+from spectralgp.model.fields import Evidence, GraphGP, InputCovariance, ObservationModel, TimeEvidence
+from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, Positivity
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Signals, as_training, read_in
 from spectralgp.model.spectra import Exact, LikelihoodErrors, SpectralData, Spectrum, SpectrumSettings
@@ -131,7 +112,7 @@ class Task:
         if prior is not None:
             as_option(prior, "prior", ("weak",))
         check_noise(noise_variance)
-        return cls(graph, as_input_kernel(input_kernel), checked, training, noise_variance, prior, spectrum)
+        return cls(graph, kernels.as_input_kernel(input_kernel), checked, training, noise_variance, prior, spectrum)
 
     @cached_property
     def variance(self) -> float:
@@ -178,8 +159,8 @@ class Task:
         """Whether signals are filtered in the order of time, at a cost linear in their number."""
         if self.is_series:
             return True
-        has_terms = self.carried is None and len(matern_terms(self.input_kernel, self.inputs)) > 0
-        return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
+        has_terms = self.carried is None and len(kernels.matern_terms(self.input_kernel, self.inputs)) > 0
+        return has_terms and fields.are_in_time(self.inputs, self.signals.units.signal_scales)
 
     @cached_property
     def length_scales(self) -> tuple[Array, Array]:
@@ -225,17 +206,13 @@ class ModalEvidence(Evidence):
     @property
     def errors(self) -> LikelihoodErrors:
         """Bounds of the numerical errors of the log likelihood: those of a quadrature."""
-
-        def variances(eigenvalues: Array) -> Array:
-            own = self.kernel.residual_power(eigenvalues) + self.noise_variance
-            return self.rows.variances(self.kernel.power(eigenvalues), own)
-
-        return self.data.errors(variances)
+        power, own, noise_variance = self.kernel.power, self.kernel.residual_power, self.noise_variance
+        return self.data.errors(lambda points: self.rows.variances(power(points), own(points) + noise_variance))
 
     def information(self, further: float = 0.0) -> Array | None:
         """Fisher information, if values had a `further` white variance; None without a Jacobian: equation (19)."""
         eigenvalues = self.spectrum.eigenvalues
-        jacobians = power_jacobians(self.kernel, eigenvalues)
+        jacobians = kernels.power_jacobians(self.kernel, eigenvalues)
         if jacobians is None:
             return None
         each = np.ones(self.rows.n_signals)
@@ -331,7 +308,7 @@ class Objective:
         """Each start of the graph kernel with each start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.search().starting_points(self.spectrum, task.variance)
-        input_thetas = input_starts(task.input_kernel, task.length_scales[0])
+        input_thetas = kernels.input_starts(task.input_kernel, task.length_scales[0])
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
         starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
         return [np.clip(start, *self.bounds.T) for start in starts]
@@ -360,7 +337,7 @@ class Objective:
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
         evidence: Any = self.evidence(x, by_modes=True)
-        task = replace(self.task, input_kernel=PrecomputedCovariance())  # whose eigendecomposition is known:
+        task = replace(self.task, input_kernel=kernels.PrecomputedCovariance())  # whose eigendecomposition is known:
         held = Objective(task, self.graph_kernel, self.spectrum, before=self)
         held._inputs = (b"", evidence.rows, evidence.input_slopes[:, :, :0])
         return held
@@ -407,7 +384,7 @@ class Objective:
         basis, input_key = graph_kernel.basis(self.spectrum), input_theta.tobytes()
         if self._inputs is None or self._inputs[0] != input_key:
             kernel = task.input_kernel.with_theta(input_theta)
-            modes, jacobian = modes_and_gradient(kernel, task.inputs, task.signals.units.signal_scales)
+            modes, jacobian = kernels.modes_and_gradient(kernel, task.inputs, task.signals.units.signal_scales)
             slopes = [modes.vectors.T @ one @ modes.vectors for one in np.moveaxis(jacobian, -1, 0)]
             self._inputs = (input_key, InputCovariance(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
         rows = self._inputs[1]
@@ -433,8 +410,10 @@ class Objective:
     def _filtered(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> TimeEvidence:
         """Evidence by filters in the order of time, in which signals are read once."""
         task = self.task
-        terms = matern_terms(task.input_kernel.with_theta(input_theta), task.inputs)
-        space, jacobian = state_space(graph_kernel, self.spectrum.eigenvalues, noise_variance, terms, input_theta.size)
+        terms = kernels.matern_terms(task.input_kernel.with_theta(input_theta), task.inputs)
+        space, jacobian = fields.state_space(
+            graph_kernel, self.spectrum.eigenvalues, noise_variance, terms, input_theta.size
+        )
         if self.learns_noise:
             noise = np.zeros((*jacobian.shape[:2], 1))
             noise[-1] = noise_variance
@@ -529,6 +508,6 @@ def told_apart(task: Task, model: GraphGP) -> GraphGP:
     """Return an equal prior whose noise includes the white part of the residual, unless the noise was given."""
     if task.known_noise is not None:
         return model
-    kernel = without_floor(model.graph_kernel, model.spectrum.eigenvalues)
+    kernel = kernels.without_floor(model.graph_kernel, model.spectrum.eigenvalues)
     noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
     return replace(model, graph_kernel=kernel, noise_variance=noise_variance)

@@ -13,12 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.operators import (
-    column_products,
-    lanczos,
-    random_signs,
-    scale_columns,
-)
+from spectralgp.graphs.operators import column_products, lanczos, random_signs, scale_columns
 from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
 from spectralgp.model.fields.factors import GraphNodeCovariance, InputCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature

@@ -34,11 +34,7 @@ from spectralgp.model.fields.sites import (
     find_sites,
 )
 from spectralgp.model.kernels import Identity, NewInputs, new_inputs
-from spectralgp.model.likelihoods import (
-    Likelihood,
-    predictive_distribution,
-    predictive_log_density,
-)
+from spectralgp.model.likelihoods import Likelihood, predictive_distribution, predictive_log_density
 from spectralgp.model.signals import Signals, Units, expected_signals
 from spectralgp.model.spectra import Filters, decompose, modes_of
 

@@ -15,15 +15,7 @@ from spectralgp.model.fields.factors import PosteriorRows, PowersOfEigenvalues, 
 from spectralgp.model.kernels import GraphKernel, NewInputs, power_jacobians
 from spectralgp.model.kernels.inputs import MaternTerm
 from spectralgp.model.spectra import LikelihoodErrors
-from spectralgp.model.statespace import (
-    Component,
-    Filter,
-    MaternComponent,
-    StateSpace,
-    Timeline,
-    evaluate,
-    information,
-)
+from spectralgp.model.statespace import Component, Filter, MaternComponent, StateSpace, Timeline, evaluate, information
 
 FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
 LEAST_OWN = 1e-10  # own variance of a signal in draws, as a share of the power: less is lost in rounding

@@ -346,12 +346,12 @@ class Posterior(SinglePosterior):
 
     def carried_block(self, inputs: Any = None, units: Units | None = None) -> Any:
         """``b(L) x``, the mean by the autoregressive term at training or other inputs, as a block; zero without it."""
+        if self.carried is None:
+            return 0.0
         own = self.signals.units
         given = (self.inputs, own) if inputs is None else (inputs, units or own.of_new)
         block = self.prior.carried_block(self.carried, *given)
-        if self.carried is None or self.prior.shrinkage is None:
-            return block
-        return self.basis.load(self.prior.graph_basis.unload(block))
+        return block if self.prior.shrinkage is None else self.basis.load(self.prior.graph_basis.unload(block))
 
     @property
     def carried_values(self) -> Any:
