@@ -62,8 +62,7 @@ def test_every_setting_of_calibration_has_results_of_one_code():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["regression, true hyperparameters, 5, complete", "counts, true rates, 0.2", "counts, true rates, 20"],
+    "name", ["regression, true hyperparameters, 5, complete", "counts, true rates, 0.2", "counts, true rates, 20"]
 )
 def test_predictions_by_the_truth_are_calibrated(name):
     import _calibration

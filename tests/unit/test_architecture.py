@@ -259,10 +259,7 @@ def test_a_name_that_is_not_public_is_found(tmp_path, text, found):
         ({"__init__.py": "from spectralgp.cli import main", "cli.py": ""}, "__init__ imports cli"),
         ({"utils.py": ""}, "utils is not a part"),
         ({"learning/a.py": "from . import b", "learning/b.py": "from .a import c"}, "cycle: "),
-        (
-            {"learning/__init__.py": "from .a import c", "learning/a.py": "import spectralgp.learning"},
-            "cycle: ",
-        ),
+        ({"learning/__init__.py": "from .a import c", "learning/a.py": "import spectralgp.learning"}, "cycle: "),
     ],
 )
 def test_a_wrong_arrow_is_found(tmp_path, files, complaint):
@@ -331,11 +328,9 @@ EQUAL_THOUGH = {
         "Variant",
         "KernelSum",
         "WithResidual",
-    ),
+    )
 }
-ALONE_THOUGH = {
-    *("FilterShape", "PointJoin", "Simple", "WritingOptions"),
-}
+ALONE_THOUGH = {*("FilterShape", "PointJoin", "Simple", "WritingOptions")}
 CHANGING = {"SignalStore"}  # which fills itself
 
 

@@ -176,10 +176,7 @@ def test_no_baseline_knows_the_signal_that_it_leaves_out(n_signals, has_missing,
 def test_a_covariance_of_few_signals_can_be_inverted():
     """Residuals of two signals about their mean are opposites, whose covariance has rank one."""
     signals = np.random.default_rng(0).standard_normal((3, 5))
-    for found in (
-        node_means(np.empty((2, 0)), signals[:2], np.empty((3, 0))),
-        node_means(np.empty((3, 0)), signals),
-    ):
+    for found in (node_means(np.empty((2, 0)), signals[:2], np.empty((3, 0))), node_means(np.empty((3, 0)), signals)):
         expected = norm.logpdf(signals, found.mean, found.std).sum(axis=1)
         assert relative_error(found.log_density(signals), expected) < FORMULA
 

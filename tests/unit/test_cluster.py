@@ -263,16 +263,6 @@ def test_files_that_are_mapped_are_read_by_those_who_need_them(operator, tmp_pat
     assert operator.asked[-1][0] == "as_block"
 
 
-@pytest.mark.parametrize("in_order", [False, True])
-def test_dask_arrays_are_split_and_put_together_whatever_their_chunks(ring, in_order):
-    operator = InTurn(ring.in_partition_order() if in_order else ring, "combinatorial", "float64")
-    signals = np.random.default_rng(0).standard_normal((3, N_NODES))
-    for chunks in ((3, N_NODES), (2, 5), (1, 7)):
-        found = operator.load(da.from_array(signals, chunks=chunks))
-        assert (found.n_columns, [part.shape for part in found.parts]) == (3, [(6, 3)] * 4)
-        np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
-
-
 @pytest.mark.parametrize(
     ("kind", "is_compiled"), [("combinatorial", False), ("normalized", True), ("balanced", True), ("balanced", False)]
 )

@@ -343,6 +343,29 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
     np.testing.assert_array_equal(graph.coordinates, expected.coordinates)
 
 
+GEOMETRY = r"geometry in every feature, .*; got "
+MAPS = [
+    ("{}", r"GeoJSON FeatureCollection"),
+    ("[1, 2]", r"GeoJSON FeatureCollection, an object with a list of features; got a list\. Export"),
+    ('{"type": "Feature"}', r"list of features; got an object with 'type'\. Export"),
+    ('{"features": 3}', r"list of features; got an object with 'features'\. Export"),
+    ('{"features": [1]}', GEOMETRY + "1 in feature 1"),
+    (POINT + '{"geometry": null}]}', GEOMETRY + "None in feature 2"),
+    (POINT + '{"geometry": {"type": "Point", "coordinates": [1, %s]}}]}' % (400 * "9"), r"got .* in feature 2"),
+    (POINT + '{"geometry": {"type": "Polygon"}}]}', GEOMETRY + ".* in feature 2"),
+    (POINT + '{"geometry": {"type": "Point", "coordinates": [1]}}]}', r"got .* in feature 2"),
+    (
+        POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]], []]}}]}',
+        GEOMETRY + ".* in feature 2",
+    ),
+    (
+        POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]]]}}]}',
+        r"points, or polygons, and nothing else; got Point, Polygon\.",
+    ),
+    ('{"features": []}', r"points, or polygons, and nothing else; got no features"),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -359,43 +382,12 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
         ("graph.mtx", f"{MATRIX}1000001 3 1\n1 2 1.0\n", r"a header of 1,000,001 rows and 1 entries, more than"),
         ("graph.mtx", f"{MATRIX}1000000 3 1\n1 2 1.0\n", r"weights must .*; got \(1000000"),
         ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
-        ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
-        (
-            "graph.geojson",
-            "[1, 2]",
-            r"GeoJSON FeatureCollection, an object with a list of features; got a list\. Export",
-        ),
-        ("graph.geojson", '{"type": "Feature"}', r"list of features; got an object with 'type'\. Export"),
-        ("graph.geojson", '{"features": 3}', r"list of features; got an object with 'features'\. Export"),
-        ("graph.geojson", '{"features": [1]}', r"geometry in every feature, .*; got 1 in feature 1"),
-        ("graph.geojson", POINT + '{"geometry": null}]}', r"geometry in every feature, .*; got None in feature 2"),
-        (
-            "graph.geojson",
-            POINT + '{"geometry": {"type": "Point", "coordinates": [1, HUGE]}}]}',
-            r"got .* in feature 2",
-        ),
-        (
-            "graph.geojson",
-            POINT + '{"geometry": {"type": "Polygon"}}]}',
-            r"geometry in every feature, .*; got .* in feature 2",
-        ),
-        ("graph.geojson", POINT + '{"geometry": {"type": "Point", "coordinates": [1]}}]}', r"got .* in feature 2"),
-        (
-            "graph.geojson",
-            POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]], []]}}]}',
-            r"geometry in every feature, .*; got .* in feature 2",
-        ),
-        (
-            "graph.geojson",
-            POINT + '{"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]]]}}]}',
-            r"points, or polygons, and nothing else; got Point, Polygon\.",
-        ),
-        ("graph.geojson", '{"features": []}', r"points, or polygons, and nothing else; got no features"),
+        *(("graph.geojson", content, message) for content, message in MAPS),
         ("graph.xlsx", "", r"must have one of the suffixes .csv, .*; got '.xlsx'"),
     ],
 )
 def test_files_that_hold_no_graph(file, name, content, message):
-    path = file(content.replace("HUGE", "9" * 400), name)
+    path = file(content, name)
     with pytest.raises(ValueError, match=message) as caught:
         graph_from_file(path)
     assert str(path) in str(caught.value)

@@ -221,11 +221,7 @@ def test_a_quadratic_program_has_no_scale(size):
 
 @pytest.mark.parametrize(
     ("stationarity", "feasibility", "outcome"),
-    [
-        (0.02, 1e-12, Outcome.CONVERGED),
-        (0.0201, 0.0, Outcome.NOT_STATIONARY),
-        (0.0, 1.1e-12, Outcome.NOT_STATIONARY),
-    ],
+    [(0.02, 1e-12, Outcome.CONVERGED), (0.0201, 0.0, Outcome.NOT_STATIONARY), (0.0, 1.1e-12, Outcome.NOT_STATIONARY)],
 )
 def test_a_search_is_judged_by_its_certificate(stationarity, feasibility, outcome):
     """A thousandth of the gradient's deviation over draws, the root of 400 observations."""

@@ -89,8 +89,7 @@ def test_typical_starts_are_every_pair_of_those_of_the_kernels():
     starts = Objective(problem, Diffusion(), spectrum).starting_points()
     centres, _ = problem.input_kernel.prior(problem.inputs)
     expected = itertools.product(
-        Diffusion().search().starting_points(spectrum, problem.variance),
-        input_starts(problem.input_kernel, centres),
+        Diffusion().search().starting_points(spectrum, problem.variance), input_starts(problem.input_kernel, centres)
     )
     assert len(starts) == 9
     for start, (graph, inputs) in zip(starts, expected, strict=True):

@@ -9,7 +9,6 @@ from oracle import relative_error
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
-from spectralgp.model.fields import Changes
 from spectralgp.model.kernels import IndependentSignals, modes_of_inputs
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
@@ -161,15 +160,6 @@ def test_the_order_and_the_models_of_changes_are_said(model):
     assert "inputs, times 100, are the signal before" in scaled
 
 
-def test_a_member_of_changes_is_the_plain_model_of_the_differences(model):
-    parts = [part for _, part in model.posterior_.parts if part.transformation is not None]
-    assert parts
-    for part in parts:
-        assert isinstance(part.transformation, Changes)
-        assert relative_error(part.given_signals, Y[:N_TRAIN]) < EXACT
-        assert relative_error(part.signals.units.restore(part.signals.values), (Y - X)[:N_TRAIN]) < EXACT
-
-
 def test_all_that_carries_over_is_in_the_filter_of_a_model_of_changes():
     model = GraphGPRegressor(RING).fit(X[:N_TRAIN] / 100, Y[:N_TRAIN])
     carried, std = model.response(which="carry", return_std=True)
@@ -268,31 +258,6 @@ def test_files_with_columns_that_are_none_are_refused(model, tmp_path, monkeypat
     model.save(tmp_path / "model.sgp")
     with pytest.raises(ValueError, match=r"transformation\.columns must be columns of 12 inputs"):
         spectralgp.load(tmp_path / "model.sgp")
-
-
-def test_leaving_out_is_in_the_units_of_the_signals(model):
-    for by in ("signal", "entry"):
-        left = model.leave_one_out(by)
-        assert root_mean_square_error(Y[:N_TRAIN], left.mean) < 1.3 * root_mean_square_error(Y[:N_TRAIN], X[:N_TRAIN])
-        assert np.isfinite(left.log_density).all()
-        assert (left.std > 0).all()
-
-
-def test_draws_have_the_moments_of_the_prediction(model):
-    new = X[N_TRAIN:][:2]
-    mean, std = model.predict(new, return_std=True, include_noise=True)
-    draws = model.sample_y(new, 4000, random_state=0, include_noise=True)
-    assert np.max(np.abs(draws.mean(axis=-1) - mean) / std) < 5 / np.sqrt(4000)
-    assert np.max(np.abs(draws.std(axis=-1) / std - 1)) < 0.1
-
-
-def test_values_that_are_known_lead_to_their_neighbours(model):
-    new, truth = X[N_TRAIN:], Y[N_TRAIN:]
-    hidden = ALL % 3 == 0
-    nowcast = model.predict(new, observed=np.where(hidden, np.nan, truth))
-    plain = model.predict(new)
-    errors = [root_mean_square_error(truth[:, hidden], one[:, hidden]) for one in (nowcast, plain)]
-    assert errors[0] < 0.95 * errors[1]
 
 
 def test_values_are_filled_in_among_training_signals_and_new_ones(model):
