@@ -63,12 +63,8 @@ def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
         parts = [part for one in (left, *groups) for part in (one.mean, one.std, one.log_density)]
         joint = node_covariances(field, 1), field.joint_covariance()
         given = field.given(np.where(np.arange(N_NODES) % 3 > 0, values[: len(new)], np.nan))
-        joint += (
-            given.values,
-            standard_deviation(given),
-            given.joint_covariance(),
-            given.value_log_densities(values[:7], np.arange(7)),
-        )
+        densities = given.value_log_densities(values[:7], np.arange(7))
+        joint += given.values, standard_deviation(given), given.joint_covariance(), densities
         whole = np.array([posterior.log_evidence(), field.log_density(values[: len(new)])])
         return type(posterior.covariance.rows), (whole, field.mean, standard_deviation(field), *parts, *joint)
 

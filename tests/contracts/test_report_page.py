@@ -190,11 +190,8 @@ def test_a_node_is_drawn_over_the_signals_as_it_is_chosen(opened, signals):
     page.locator("#node").select_option("17")
     np.testing.assert_allclose(dict(drawn_node(page))["observed"], Y[:, 17], rtol=1e-4)
     assert page.locator("#readout").inner_text().startswith("station 17: ")
-    x, y = opened.node_at(23)
-    page.mouse.move(x + 30, y + 30)
-    page.mouse.move(x, y, steps=4)
-    page.wait_for_function("document.querySelector('#map-plot .hoverlayer').textContent.includes('station')")
-    page.mouse.click(x, y)
+    opened.hover(23, "station")
+    page.mouse.click(*opened.node_at(23))
     page.wait_for_function("document.getElementById('node').value === '23'")
     np.testing.assert_allclose(dict(drawn_node(page))["observed"], Y[:, 23], rtol=1e-4)
 
