@@ -5,19 +5,12 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from oracle import relative_error as error
-from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, condition, condition_shrunk, graph_gp
+from spectralgp import Diffusion, Graph, GraphGPRegressor, condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.learning import Task, learn
 from spectralgp.learning.objective import Objective
-from spectralgp.model.fields import (
-    InputCovariance,
-    TimeCovariance,
-    leave_one_out,
-    markov,
-    node_covariances,
-    standard_deviation,
-)
+from spectralgp.model.fields import InputCovariance, TimeCovariance, markov, node_covariances, standard_deviation
 from spectralgp.model.fields import posterior as posterior_module
-from spectralgp.model.kernels import as_input_kernel, matern_terms, with_residual
+from spectralgp.model.kernels import Polynomial, as_input_kernel, matern_terms, with_residual
 
 SAME = 1e-9  # of the issue
 N_NODES = 7

@@ -15,17 +15,9 @@ from sklearn.model_selection import GridSearchCV
 
 from cases import Columns
 from oracle import relative_error
-from spectralgp import (
-    Chebyshev,
-    Diffusion,
-    Graph,
-    GraphGPRegressor,
-    LocalAverage,
-    PartitionedGraph,
-    Polynomial,
-    Stacking,
-)
+from spectralgp import Chebyshev, Graph, GraphGPRegressor, LocalAverage, PartitionedGraph, Stacking
 from spectralgp.graphs.operators import MomentPass
+from spectralgp.model.kernels import Diffusion, Polynomial
 
 pytestmark = pytest.mark.slow  # on workers; what the estimator asks of partitions is in test_partitioned_operator.py
 
