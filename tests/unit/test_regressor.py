@@ -271,7 +271,7 @@ def test_response_is_the_learnt_filter(fitted):
     values, std = fitted.response([0.0, 0.5], return_std=True)
     np.testing.assert_allclose(values, fitted.graph_kernel_[0].response([0.0, 0.5]))
     # no draw is part of the prediction, and yet the band is known
-    shown = [drawn.graph_kernel.response([0.0, 0.5]) for _, drawn, *_ in fitted.learnt_.shown]
+    shown = [drawn.graph_kernel.response([0.0, 0.5]) for part in fitted.learnt_.shown for _, drawn, *_ in part]
     spread = fitted.posterior_.signals.units.spread
     assert oracle.relative_error(std, spread * np.std(shown, axis=0)) < FORMULA
     assert len(shown) == 32

@@ -88,7 +88,7 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
         "carry": model.carry is not None or bool(candidate.carried),
     }
     # draws say nothing of a model without a weight
-    drawn = [learnt.shown_of_each[member]] if signals.shape[0] and learnt.weights[member] else []
+    drawn = [learnt.shown[member]] if signals.shape[0] and learnt.weights[member] else []
     for which in (which for which, is_there in has.items() if is_there):
         if not model.graph_kernel.shares_eigenvectors:
             yield which, "not a function on the spectrum"

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
@@ -655,7 +656,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         mean, _ = answers.average_response(self._fitted, spectrum, points, which)
         if not return_std:
             return mean
-        return mean, answers.average_response(self.learnt_.shown, spectrum, points, which)[1]
+        shown = chain.from_iterable(self.learnt_.shown)
+        return mean, answers.average_response(shown, spectrum, points, which)[1]
 
     @property
     def _fitted(self) -> list[Shown]:
@@ -670,7 +672,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         to their uncertainty over draws of the hyperparameters; `summary` and `report` have it in words.
         """
         check_is_fitted(self)
-        drawn = self.learnt_.shown_of_each if self.learnt_.candidates[0].task.signals.shape[0] else ()
+        drawn = self.learnt_.shown if self.learnt_.candidates[0].task.signals.shape[0] else ()
         return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
 
     def summary(self) -> str:

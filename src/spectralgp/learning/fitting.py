@@ -56,14 +56,9 @@ class FittedModels:
         pairs = zip(self.raw_fits, self.candidates, strict=True)
         return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
-    @property
-    def shown(self) -> tuple[Shown, ...]:
-        """Models with drawn hyperparameters, for bands about learnt filters."""
-        return tuple(one for part in self.shown_of_each for one in part)
-
     @cached_property
-    def shown_of_each(self) -> tuple[tuple[Shown, ...], ...]:
-        """Models with drawn hyperparameters per candidate; the fit alone for one without a weight."""
+    def shown(self) -> tuple[tuple[Shown, ...], ...]:
+        """Models with drawn hyperparameters per candidate, for bands; the fit alone for one without a weight."""
         parts: list[tuple[Shown, ...]] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
             candidate, task = self.candidates[number], self.candidates[number].learning

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
@@ -156,15 +155,6 @@ def without_amplitude(kernel: InputKernel) -> InputKernel:
     return LearntInputKernel(_holding_amplitude(described)) if isinstance(described, Product) else kernel
 
 
-def _cached(cache: list[Any], inputs: Array, compute: Callable[[Array], Any]) -> Any:
-    """Return a function of inputs, computed once for the same array; threads may share the cache."""
-    known = cache[0] if cache else (None, None)
-    if known[0] is not inputs:
-        known = inputs, compute(inputs)
-        cache[:] = [known]
-    return known[1]
-
-
 def _without_cache(kernel: Any) -> dict[str, Any]:
     """State of a kernel for pickling."""
     return {**vars(kernel), "_cache": []}
@@ -175,7 +165,7 @@ class LearntInputKernel(InputKernel):
     """Learnt kernel: one of scikit-learn."""
 
     kernel: Kernel
-    _cache: list[Any] = field(default_factory=list, repr=False)  # squared distances of the last inputs
+    _cache: list[Any] = field(default_factory=list, repr=False)  # the last inputs and their squared distances
     has_shorter_start = True
 
     __getstate__ = _without_cache
@@ -217,8 +207,11 @@ class LearntInputKernel(InputKernel):
         if not self._is_plain:
             covariance, gradient = self.kernel(inputs, eval_gradient=True)
             return covariance, np.asarray(gradient)
-        squares = _cached(self._cache, inputs, lambda given: squareform(pdist(given, "sqeuclidean")))
-        scaled = squares / self.kernel.length_scale**2
+        known = self._cache[0] if self._cache else (None, None)
+        if known[0] is not inputs:
+            known = inputs, squareform(pdist(inputs, "sqeuclidean"))
+            self._cache[:] = [known]  # at once: threads may share it
+        scaled = known[1] / self.kernel.length_scale**2
         covariance = np.exp(-0.5 * scaled)
         return covariance, (scaled * covariance)[:, :, None]
 
@@ -279,7 +272,7 @@ class StandardisedKernel(InputKernel):
     centres: Annotated[Array, axes("_parameters")]
     offset: Annotated[Array, axes("n_features")]  # mean of each column
     spread: Annotated[Array, axes("n_features")]  # standard deviation of each column; one where it is constant
-    _cache: list[Any] = field(default_factory=list, repr=False)  # distances and products of the last inputs
+    _cache: list[Any] = field(default_factory=list, repr=False)  # the last inputs, their distances and products
 
     __getstate__ = _without_cache
 
@@ -325,8 +318,12 @@ class StandardisedKernel(InputKernel):
         return np.asarray(self.described((inputs - self.offset) / self.spread))
 
     def with_gradient(self, inputs: Array) -> tuple[Array, Array]:
-        squares, products = _cached(self._cache, inputs, self._distances_and_products)
-        values = np.exp(self.logarithms)
+        known = self._cache[0] if self._cache else (None, None, None)
+        if known[0] is not inputs:
+            standardised = (inputs - self.offset) / self.spread
+            known = inputs, squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
+            self._cache[:] = [known]  # at once: threads may share it
+        (_, squares, products), values = known, np.exp(self.logarithms)
         slopes = [np.full(products.shape, values[-1])]
         if self.terms == ("linear",):
             covariance = products / max(1, self.offset.size) + values[-1]
@@ -344,10 +341,6 @@ class StandardisedKernel(InputKernel):
     @property
     def level(self) -> float:
         return float(np.exp(self.logarithms[-1]))
-
-    def _distances_and_products(self, inputs: Array) -> tuple[Array, Array]:
-        standardised = (inputs - self.offset) / self.spread
-        return squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
