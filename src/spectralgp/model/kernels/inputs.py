@@ -207,7 +207,7 @@ class LearntInputKernel(InputKernel):
         if not self._is_plain:
             covariance, gradient = self.kernel(inputs, eval_gradient=True)
             return covariance, np.asarray(gradient)
-        known = self._cache[0] if self._cache else (None, None)
+        known: Any = self._cache[0] if self._cache else (None, None)
         if known[0] is not inputs:
             known = inputs, squareform(pdist(inputs, "sqeuclidean"))
             self._cache[:] = [known]  # at once: threads may share it
@@ -318,7 +318,7 @@ class StandardisedKernel(InputKernel):
         return np.asarray(self.described((inputs - self.offset) / self.spread))
 
     def with_gradient(self, inputs: Array) -> tuple[Array, Array]:
-        known = self._cache[0] if self._cache else (None, None, None)
+        known: Any = self._cache[0] if self._cache else (None, None, None)
         if known[0] is not inputs:
             standardised = (inputs - self.offset) / self.spread
             known = inputs, squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
