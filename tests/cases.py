@@ -158,18 +158,10 @@ def drawn(
 
 @dataclass(frozen=True)
 class LargeCase:
-    """Signals of a known filter on a graph small enough to be decomposed, for the quadrature to be held against.
+    """Signals of a known filter on a graph small enough to be decomposed, for the quadrature to be held against."""
 
-    Parameters
-    ----------
-    coefficients : tuple of float
-        Of the filter, a polynomial on [0, 1].
-    noise_share : float
-        Noise variance over the mean variance of the noise-free signals.
-    """
-
-    coefficients: tuple[float, ...]
-    noise_share: float
+    coefficients: tuple[float, ...]  # of the filter, a polynomial on [0, 1]
+    noise_share: float  # noise variance over the mean variance of the noise-free signals
     n_nodes: int = 300
     n_signals: int = 8
     n_new: int = 3
@@ -212,17 +204,17 @@ LARGE_CASES = {
 
 
 class Columns:
-    """As HDF5 and zarr are read: a shape, a type, and slices of both axes."""
+    """As HDF5 and zarr are read: a shape, a type, and slices of both axes, whose shapes are noted."""
 
     def __init__(self, values):
-        self.values, self.shape, self.dtype, self.widest = values, values.shape, values.dtype, 0
+        self.values, self.shape, self.dtype, self.asked = values, values.shape, values.dtype, []
 
     def __getitem__(self, key):
         rows, chosen = key
         assert isinstance(rows, slice)
         assert isinstance(chosen, slice)
         found = self.values[rows, chosen]
-        self.widest = max(self.widest, found.shape[1])
+        self.asked.append(found.shape)
         return found
 
     def __array__(self, *_, **__):

@@ -38,13 +38,7 @@ def cluster(n_workers: int, *, processes: bool = True, **options: Any) -> Iterat
 
 
 class Machines:
-    """A scheduler and workers, each in a process of its own, as on machines that may fail.
-
-    Parameters
-    ----------
-    folder : path
-        For what they write.
-    """
+    """A scheduler and workers, each in a process of its own, as on machines that may fail; a folder is theirs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._file = folder, folder / "scheduler.json"

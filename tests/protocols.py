@@ -19,8 +19,7 @@ class Split:
     test_inputs: np.ndarray
     test_signals: np.ndarray
     set_size: int
-    shift: float
-    """Added to a score per signal: minutes for traffic, nothing for weather."""
+    shift: float  # added to a score per signal: minutes for traffic, nothing for weather
 
     def scores(self, log_density) -> np.ndarray:
         """Joint log density of each test set over its size; `log_density` takes inputs and signals."""

@@ -98,6 +98,7 @@ class TestCarryOver:
     filtered = SPECTRUM.filter(before, lambda eigenvalues: 0.8 - 1.4 * eigenvalues)
     after = filtered + 0.3 * rng.standard_normal((60, N_NODES))
     names = tuple(f"station {node}" for node in range(N_NODES))
+    named = Graph(GRAPH.weights, names)
 
     def test_columns_that_are_the_nodes_are_found_by_number(self):
         model = GraphGPRegressor(GRAPH, Polynomial(2)).fit(self.before, self.after)
@@ -112,17 +113,14 @@ class TestCarryOver:
         before = pd.DataFrame(self.before, columns=self.names)
         after = pd.DataFrame(self.after, columns=self.names).iloc[:, order]
         more = before.assign(hour=np.arange(60.0)).iloc[:, ::-1]
-        plain = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(before, after)
+        plain = GraphGPRegressor(self.named, Polynomial(2)).fit(before, after)
         assert plain.fits_[0].model.carry is not None
         assert list(plain.predict(before).columns) == list(after.columns)
-        found = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(more, after)
+        found = GraphGPRegressor(self.named, Polynomial(2)).fit(more, after)
         assert found.fits_[0].model.carry is not None
         unordered = GraphGPRegressor(GRAPH, Polynomial(2)).fit(self.before, self.after)
         ordered = plain.predict(before)[list(self.names)].to_numpy()
         assert oracle.relative_error(ordered, unordered.predict(self.before)) < 1e-6
-
-    def _named_graph(self):
-        return type(GRAPH)(GRAPH.weights, names=self.names)
 
     @pytest.mark.parametrize("carry", [None, "auto"])
     def test_other_columns_carry_nothing(self, carry):

@@ -22,7 +22,6 @@ from tolerances import ROUND_TRIP
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129
 N_KILLS = int(os.environ.get("SPECTRALGP_KILLS", "6"))
 FEW = Chebyshev(n_moments=33, max_moments=33)
-STEPS = "advance"
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +35,7 @@ class Counting(SchedulerPlugin):
         self.n_done, self.n_lost, self._of = 0, 0, Counter()
 
     def transition(self, key, start, finish, *_, worker=None, **__):
-        if finish == "memory" and str(key).startswith(STEPS):
+        if finish == "memory" and str(key).startswith("advance"):
             self.n_done += 1
             self._of[worker] += 1
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
-from cases import run_python
+from cases import Columns, run_python
 from spectralgp import Graph, decompose
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.partitioned import PartitionedGraph, building, sources
@@ -333,23 +333,12 @@ def test_tables_that_are_no_signals_of_the_graph_are_refused(tmp_path, kind, tab
         small(tmp_path).signals(kind(table, tmp_path / "signals"), node=node)
 
 
-class Sliced:
-    """An array that notes how much of it is asked for at once."""
-
-    def __init__(self, array):
-        self._array, self.shape, self.asked = array, array.shape, []
-
-    def __getitem__(self, places):
-        self.asked.append(self._array[places].shape)
-        return self._array[places]
-
-
 def test_signals_must_be_complete_and_are_looked_at_a_chunk_at_a_time(tmp_path):
     signals = np.random.default_rng(0).standard_normal((3, 10))
-    given = Sliced(signals)
+    given = Columns(signals)
     assert sources.require_complete(given, bytes_per_chunk=100) is given
     assert given.asked == [(3, 4), (3, 4), (3, 2)]
-    many = Sliced(np.zeros((20, 2)))
+    many = Columns(np.zeros((20, 2)))
     assert sources.require_complete(many, bytes_per_chunk=100).asked == [(20, 1), (20, 1)]
     assert sources.require_complete(np.empty((0, 5))).shape == (0, 5)
     da = pytest.importorskip("dask.array")

@@ -51,10 +51,6 @@ def default(graph=GRAPH, kernel=None, **options):
     return GraphGPRegressor(graph, Polynomial(2) if kernel is None else kernel, **options)
 
 
-def large(**options):
-    return GraphGPRegressor(CASE.graph, Polynomial(2), spectrum=Chebyshev(n_probes=8), **options)
-
-
 both = pytest.mark.parametrize("make", [model, default])
 
 
@@ -281,7 +277,8 @@ def test_a_list_of_kernels_with_a_foreign_one_says_which():
 
 def test_observed_signals_must_fit_the_inputs_on_a_large_graph():
     """One row was compared with three means, and NaN blamed the Laplacian."""
-    fitted = large().fit(CASE.inputs, CASE.signals)
+    fitted = GraphGPRegressor(CASE.graph, Polynomial(2), spectrum=Chebyshev(n_probes=8))
+    fitted.fit(CASE.inputs, CASE.signals)
     with pytest.raises(ValueError, match=r"one row for each of the 3 inputs .*got shape \(1, 300\)"):
         fitted.log_predictive_density(CASE.new, CASE.observed[:1])
     spoilt = CASE.observed.copy()

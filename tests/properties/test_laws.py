@@ -131,9 +131,6 @@ def assert_same(found: Field, expected: Field, spread: float, rows: Any = slice(
     assert relative_error(*variances, spread**2) < limit
 
 
-# Given nothing
-
-
 @many
 @given(problems())
 def test_given_nothing_a_field_is_the_same(problem):
@@ -160,9 +157,6 @@ def test_observing_no_value_says_nothing(problem):
     assert_same(asked, field, problem.spread)
     densities = asked.log_density(problem.further), field.log_density(problem.further)
     assert relative_error(*densities, max(abs(densities[1]), problem.further.size)) < MASKED
-
-
-# The chain rule
 
 
 @many
@@ -214,9 +208,6 @@ def test_conditioning_twice_is_conditioning_once(problem):
     assert_same(field.given(part).given(both), field.given(both), problem.spread)
 
 
-# Further signals, and those of the training
-
-
 @many
 @given(problems())
 def test_signals_conditioned_on_are_signals_observed(problem):
@@ -263,9 +254,6 @@ def test_one_signal_is_the_marginal_of_several(problem):
         assert relative_error(found, densities[row], max(abs(found), problem.further.size)) < MASKED
 
 
-# Order
-
-
 @some
 @given(problems())
 def test_the_order_of_signals_does_not_matter(problem):
@@ -290,9 +278,6 @@ def test_the_order_of_nodes_does_not_matter_where_many_values_are_missing():
     )
     found, expected = (standard_deviation(one.at(np.zeros((1, 1))), include_noise=True) for one in (turned, plain))
     assert relative_error(found, expected[:, order]) < OPTIMUM
-
-
-# On a quadrature
 
 
 def stated_error(*fields: Field) -> float:
