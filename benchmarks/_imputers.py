@@ -29,7 +29,6 @@ from spectralgp.learning.baselines import (
     graph_neighbours,
     iterative,
     residuals,
-    seen,
     signal_means,
     with_deviations,
 )
@@ -99,7 +98,7 @@ def iterative_draws(graph: Graph, inputs: Array, incomplete: Array) -> Imputed:
     """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
     completed = signal_means(graph, inputs, incomplete)
     std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, incomplete)), incomplete.shape).copy()
-    known = seen(incomplete)
+    known = ~np.isnan(incomplete).all(axis=0)
     if np.isnan(incomplete[:, known]).any():
         drawn = [regressed(inputs, incomplete[:, known], seed) for seed in range(N_COMPLETIONS)]
         completed[:, known] = np.mean(drawn, axis=0)
@@ -131,7 +130,7 @@ def centred_by_station(graph: Graph, incomplete: Array) -> tuple[Array, Array, A
 
     The mean of a node never seen is kriged from those of the others.
     """
-    where, known = places(graph), seen(incomplete)
+    where, known = places(graph), ~np.isnan(incomplete).all(axis=0)
     means, variances = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes)
     means[known] = np.nanmean(incomplete[:, known], axis=0)
     if not known.all():

@@ -77,7 +77,7 @@ def node_means(inputs: Array, signals: Array, new_inputs: Array | None = None) -
     """Mean of each node."""
     if new_inputs is None:
         return from_others(signals, lambda kept: means_of_others(signals[kept]))
-    means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
+    means = np.tile(observed_mean(signals, 0, np.nanmean(signals)), (len(new_inputs), 1))  # of all for an empty node
     return with_residuals(means, signals - means_of_others(signals))
 
 
@@ -100,7 +100,7 @@ def ridge_regression(
     """
     if new_inputs is None:
         return _ridge_regression_left_out(inputs, signals, is_correlated)
-    means = np.tile(_node_means(signals), (len(new_inputs), 1))
+    means = np.tile(observed_mean(signals, 0, np.nanmean(signals)), (len(new_inputs), 1))
     residuals = signals - means_of_others(signals)
     for rows, nodes in _patterns(~np.isnan(signals)):
         if rows.size >= FEWEST_REGRESSED:
@@ -205,11 +205,6 @@ def means_of_others(signals: Array) -> Array:
     return np.where(counts > 0, sums / np.maximum(counts, 1), level)
 
 
-def _node_means(signals: Array) -> Array:
-    """Means of the nodes; the mean of all values for a node without any."""
-    return observed_mean(signals, 0, np.nanmean(signals))
-
-
 def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
     """Groups of columns that are known in the same rows: rows and columns."""
     if known.all():
@@ -282,11 +277,6 @@ def with_deviations(
     return fill
 
 
-def seen(incomplete: Array) -> Mask:
-    """Mask of the nodes with an observed entry."""
-    return np.asarray(~np.isnan(incomplete).all(axis=0))
-
-
 def signal_means(graph: Graph, inputs: Array, incomplete: Array) -> Array:
     """Impute the mean of the signal's observed nodes, or else of all entries."""
     means = observed_mean(incomplete, 1, np.nanmean(incomplete))
@@ -297,7 +287,7 @@ def for_seen_nodes(values: Values) -> Values:
     """Apply a method to the observed nodes; the others get the mean of each signal."""
 
     def completed(graph: Graph, inputs: Array, incomplete: Array) -> Array:
-        result, known = signal_means(graph, inputs, incomplete), seen(incomplete)
+        result, known = signal_means(graph, inputs, incomplete), ~np.isnan(incomplete).all(axis=0)
         result[:, known] = values(graph, inputs, incomplete[:, known])
         return np.where(np.isnan(incomplete), result, incomplete)
 

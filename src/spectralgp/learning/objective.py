@@ -179,9 +179,6 @@ class Task:
         return replace(self, inputs=inputs, signals=signals, carried=carried, observed_by=observed_by)
 
 
-Completion = Callable[[GraphGP], Task]  # imputes missing values under a model
-
-
 @dataclass(frozen=True, eq=False)
 class ModalEvidence(Evidence):
     """Evidence in the eigenbases of nodes and inputs, as a function of the hyperparameters."""
@@ -223,9 +220,6 @@ class ModalEvidence(Evidence):
         return fisher_information(*known, filters, self.input_slopes, noise)
 
 
-HyperparameterEvidence = ModalEvidence | TimeEvidence  # with the same four verbs
-
-
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
@@ -243,7 +237,7 @@ class Objective:
         task: Task,
         graph_kernel: GraphKernel,
         spectrum: Spectrum,
-        complete: Completion | None = None,
+        complete: Callable[[GraphGP], Task] | None = None,  # imputes missing values under a model
         before: Objective | None = None,  # of the same task, whose caches are taken
     ) -> None:
         self.task, self.graph_kernel, self.spectrum, self.complete = task, graph_kernel, spectrum, complete
@@ -263,7 +257,7 @@ class Objective:
         # of the last points
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[bytes, float, Array] | None = None
-        self._evidence: tuple[tuple[bytes, bool], HyperparameterEvidence] | None = None
+        self._evidence: tuple[tuple[bytes, bool], ModalEvidence | TimeEvidence] | None = None
         # of the last parameters of the inputs and the last basis; signals in time are read once
         self._inputs: tuple[bytes, InputCovariance, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
@@ -367,7 +361,7 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def evidence(self, x: Array, by_modes: bool = False) -> HyperparameterEvidence:
+    def evidence(self, x: Array, by_modes: bool = False) -> ModalEvidence | TimeEvidence:
         """Evidence at ``x``, without the prior, by filters in the order of time if it may be and not `by_modes`.
 
         In the eigenbases of nodes and inputs signals are read once for each basis of the nodes, and turned once for
