@@ -13,23 +13,18 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
-from cases import Terminal
+from cases import KERNELS, Terminal
 from spectralgp import (
-    Cosine,
     GlobalFilter,
     GraphGPRegressor,
     LocalAverage,
-    Matern,
-    PseudoInverse,
-    RandomWalk,
-    RegularizedLaplacian,
     Sqp,
     Stacking,
 )
 from spectralgp.graphs import Graph
 from spectralgp.learning import Solver
 from spectralgp.model.fields import Mixture
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial, Response, WithResidual
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, WithResidual
 from tolerances import FORMULA, GRADIENT, OPTIMUM, STANDARD_ERRORS
 
 pytestmark = pytest.mark.usefixtures("learnt_values")  # compared with dense formulas
@@ -419,20 +414,8 @@ def test_a_response_is_of_the_kernels_on_the_laplacian_of_the_largest_weight(sta
         regressor(Stacking([GlobalFilter(), LocalAverage()], n_draws=0)).fit(X, Y).response()
 
 
-EVERY_KERNEL = [
-    Identity(),
-    GlobalFilter(),
-    LocalAverage(),
-    PseudoInverse(),
-    RegularizedLaplacian(),
-    Diffusion(),
-    RandomWalk(2),
-    Cosine(),
-    Matern(),
-    Response(lambda t, rate: np.exp(-rate * t), (1.0,)),
-    Polynomial(4, "interval"),
-    Polynomial(2, None),
-]
+ONE_OF_A_KIND = [name for name in KERNELS if "(" not in name] + ["RandomWalk(3)", "Matern(3/2)"]
+EVERY_KERNEL = [KERNELS[name].kernel for name in ONE_OF_A_KIND] + [Polynomial(4, "interval"), Polynomial(2, None)]
 
 
 @pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=lambda kernel: type(kernel).__name__)

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.stats import norm
+from settings import PAPER
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -47,7 +48,6 @@ NASTY = [
     "%{text} $x$",
     "<b>bold",
 ]
-PAPER = {"residual": None, "carry": None, "center": "global", "scale": "global"}
 
 
 def problem(n_signals=12, n_nodes=7, seed=0):
