@@ -278,3 +278,36 @@ def test_what_settings_cannot_have_found_is_refused():
     large.multiplicities  # noqa: B018 (which computes the moments)
     with pytest.raises(ValueError, match="densities must hold an odd number of moments of 8 probes; got"):
         restored(large, spectra.Chebyshev(n_moments=5, n_probes=8), spectra.state_of_spectrum(large))
+
+
+# Modes of other covariances
+
+
+def test_modes_rebuild_the_matrix():
+    root = np.random.default_rng(8).standard_normal((5, 5))
+    covariance = root @ root.T
+    modes = spectra.modes_of(covariance)
+    assert isinstance(modes, spectra.Modes)
+    rebuilt = modes.vectors @ np.diag(modes.values) @ modes.vectors.T
+    assert oracle.relative_error(rebuilt, covariance) < FORMULA
+
+
+def test_rounding_below_zero_is_removed_and_a_truly_negative_eigenvalue_refused():
+    rounded = spectra.modes_of(np.diag([1.0, -1e-12]))
+    assert rounded.values.tolist() == [0.0, 1.0]
+    assert rounded.smallest == -1e-12
+    assert rounded.require_definite() is rounded
+    with pytest.raises(
+        ValueError, match=r"the input covariance must be positive semi-definite; got smallest eigenvalue -2"
+    ):
+        spectra.modes_of(np.diag([1.0, -2.0])).require_definite()
+    for size in (1.0, 1e-9):  # relative to the largest
+        assert spectra.modes_of(size * np.diag([1.0, -0.9e-8])).require_definite().values.tolist() == [0.0, size]
+        for values in ([1.0, -1.1e-8], [-1.0, -0.5]):
+            with pytest.raises(ValueError, match="must be positive semi-definite"):
+                spectra.modes_of(size * np.diag(values)).require_definite()
+    assert spectra.modes_of(np.empty((0, 0))).require_definite().vectors.shape == (0, 0)
+
+
+def test_a_matrix_of_zeros_is_a_covariance():
+    assert spectra.modes_of(np.zeros((3, 3))).require_definite().values.tolist() == [0.0, 0.0, 0.0]
