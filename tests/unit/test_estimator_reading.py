@@ -18,6 +18,7 @@ NAMES = ("c", "a", "b")
 # the graph's nodes are a, b, c: where each is among the columns
 FORM = SignalFormat(NAMES, np.array([1, 2, 0]), False, None, True, np.array([True, False, True, True]))
 PLAIN = SignalFormat(None, None, False, None, True, np.ones(4, dtype=bool))
+FLAT = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
 
 
 # Forms
@@ -80,15 +81,13 @@ def test_answers_are_shaped_as_what_was_given():
     given = as_table(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["b", "c", "a"]), "Y")
     assert FORM.shaped_as(np.array([[10.0, 20.0, 30.0]]), given).tolist() == [[20, 30, 10]]
     assert FORM.shaped_as(np.array([[10.0, 20.0, 30.0]]), np.zeros((1, 3))).tolist() == [[30, 10, 20]]
-    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
-    assert flat.shaped_as(np.array([[1.0], [2.0]]), np.zeros(2)).tolist() == [1, 2]
+    assert FLAT.shaped_as(np.array([[1.0], [2.0]]), np.zeros(2)).tolist() == [1, 2]
 
 
 def test_one_signal_may_be_one_dimensional():
     assert FORM.as_rows(np.array([1.0, 2.0, 3.0])).shape == (1, 3)
     assert FORM.as_rows(np.ones((2, 3))).shape == (2, 3)
-    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
-    assert flat.as_rows(np.ones(2)).shape == (2,)
+    assert FLAT.as_rows(np.ones(2)).shape == (2,)
     masked = FORM.as_rows(np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False]))
     assert np.ma.getmaskarray(masked).tolist() == [[False, True, False]]
     row = FORM.as_rows(as_table(pd.Series([1.0, 2.0, 3.0], index=["a", "b", "c"]), "observed"))
@@ -103,8 +102,7 @@ def test_signals_have_the_columns_of_those_at_fit():
     for wrong in (np.ones((3, 2)), np.ones(3)):
         with pytest.raises(ValueError, match=r"Y must have shape \(n_inputs, n_nodes\) with n_nodes = 3; got"):
             FORM.signals(wrong, 3, estimator)
-    flat = SignalFormat(None, None, True, None, True, np.ones(2, dtype=bool))
-    assert flat.signals(np.ones(2), 1, estimator).shape == (2, 1)
+    assert FLAT.signals(np.ones(2), 1, estimator).shape == (2, 1)
 
 
 def test_the_kind_of_table_is_that_of_fit_unless_another_is_asked_for():

@@ -140,9 +140,6 @@ def test_random_input_parameters_stay_at_bounds_that_exclude_what_is_typical():
     np.testing.assert_allclose(lengths, 50.0)
 
 
-# draws of the reproduction at which continuation alone ended up to 1.2 nats too low
-
-
 # Restarts
 
 
@@ -287,21 +284,12 @@ def test_with_holes_restarts_only_raise_the_density_of_what_was_observed(hole, g
     assert restarted.log_posterior == pytest.approx(expected, abs=1e-6)
 
 
-def test_progress_counts_forms_and_mentions_restarts():
-    class Listener:
-        def __init__(self):
-            self.steps, self.mentioned = [], []
-
-        def __call__(self, step):
-            self.steps.append(step)
-
-        def mention(self, text):
-            self.mentioned.append(text)
-
-    listener = Listener()
-    learn(task(0), Polynomial(1), solver=Sqp(n_restarts=2), progress=listener)
+def test_progress_counts_forms_and_mentions_restarts(listener):
+    learn(task(0), Polynomial(1), solver=Sqp(n_restarts=2))
     assert listener.steps == ["Polynomial(0)", "Polynomial(1)"]
-    assert listener.mentioned == ["Polynomial(1), restart 1 of 2", "Polynomial(1), restart 2 of 2"]
+    learn(task(0), Polynomial(1), progress=(steps := []).append)
+    assert steps == listener.steps
+    assert listener.mentions == ["Polynomial(1), restart 1 of 2", "Polynomial(1), restart 2 of 2"]
 
 
 @pytest.mark.parametrize("name", ["n_restarts", "random_state"])
