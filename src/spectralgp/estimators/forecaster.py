@@ -180,19 +180,17 @@ class GraphGPForecaster(GraphEstimator):
         given = None if self.graph is None else reading.given_graph(self.graph)
         timed = timed_rows(Y, "Y", names=None if given is None else given.names)
         values, _ = read_values(timed.table, self, True)
-        is_flat = values.ndim == 1
+        is_flat, n_rows = values.ndim == 1, len(values)
         values = values[:, None] if is_flat else values
-        if len(values) < FEWEST_STEPS:
-            raise ValueError(
-                f"Y must have at least {FEWEST_STEPS} rows to learn from; got {len(values)}. Rows are times."
-            )
+        if n_rows < FEWEST_STEPS:
+            raise ValueError(f"Y must have at least {FEWEST_STEPS} rows to learn from; got {n_rows}. Rows are times.")
         graph, names, columns = matched_graph(given, values.shape[1], frame_names(timed.table))
         graph = graph.require_whole("to forecast")
         if graph.n_nodes > MOST_EXACT:
             raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
         self._form = SignalFormat(names, columns, is_flat, reading.written_layout(timed.table))
         self._time_column = timed.column
-        times = np.arange(float(len(values))) if timed.times is None else timed.times  # counted, or given
+        times = np.arange(float(n_rows)) if timed.times is None else timed.times  # counted, or given
         order, clock = order_of(times, "Y"), clock_of(times)
         reading.set_features(self, None)
         steps = clock.steps(times)
@@ -258,14 +256,13 @@ class GraphGPForecaster(GraphEstimator):
             values = values[:, match_columns(names, own, "X", of="column of fit")]
         places = places_in_time(timed, steps, clock, "X")
         if np.any(places < 0):
-            when = time_labels(clock, steps[places < 0])
-            raise ValueError(
-                f"X must have a row for each time; got none for {some(list(when))}. Pass the columns at these times."
-            )
+            when = some(list(time_labels(clock, steps[places < 0])))
+            raise ValueError(f"X must have a row for each time; got none for {when}. Pass the columns at these times.")
         return as_real_array(values[places], "X", ("n_steps", "n_exogenous"))
 
     def _steps_of(self, horizon: Any) -> Array:
-        """Steps after the last row: a number of them, or those of times."""
+        """Steps after the last row of a fitted model: a number of them, or those of times."""
+        check_is_fitted(self)
         model = self.model_
         if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool):
             n_steps = as_integer(horizon, "horizon", 1)
@@ -313,7 +310,6 @@ class GraphGPForecaster(GraphEstimator):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
-        check_is_fitted(self)
         steps = self._steps_of(horizon)
         exogenous = self._exogenous(X, steps)
         form = self._form
@@ -384,6 +380,7 @@ class GraphGPForecaster(GraphEstimator):
 
         Rows of arrays follow the last one; if they may be past, an array of all rows seen is taken for those.
         """
+        check_is_fitted(self)
         model, (values, timed) = self.model_, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
         if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
@@ -410,13 +407,11 @@ class GraphGPForecaster(GraphEstimator):
         rows of an array are the next steps. It warns of values further than 20 forecast deviations from their forecast
         before these rows, and of a gap of more than 24 steps and twice the longest one seen.
         """
-        check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
         if rows.steps[0] <= self.model_.last:
             raise ValueError(f"Y must have rows after the last one, at {self._last_time}; got earlier ones. Drop them.")
-        for warning in series.update_warnings(
-            self.model_, rows, self._past or (), self._form.names_of(self.graph_.n_nodes)
-        ):
+        names = self._form.names_of(self.graph_.n_nodes)
+        for warning in series.update_warnings(self.model_, rows, self._past or (), names):
             warnings.warn(warning, stacklevel=2)
         self._show(self.model_.updated(rows))
         self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
@@ -438,7 +433,6 @@ class GraphGPForecaster(GraphEstimator):
         std : of the shape and kind of completed
             Standard deviation of the values as they would be observed, by 64 draws; zero where they were.
         """
-        check_is_fitted(self)
         rows, order, timed = self._rows(Y, X, may_be_past=True)
         n_rows = len(rows.steps)
         if self._past is not None and rows.steps[0] > self.model_.last:
@@ -459,7 +453,6 @@ class GraphGPForecaster(GraphEstimator):
 
         Arguments are those of `predict`. Rows of a path depend on each other as in the model that correlates nodes.
         """
-        check_is_fitted(self)
         steps = self._steps_of(horizon)
         ahead = self.model_.ahead(steps, self._exogenous(X, steps))
         drawn = series.paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
@@ -470,7 +463,6 @@ class GraphGPForecaster(GraphEstimator):
 
         Values that are NaN are left out.
         """
-        check_is_fitted(self)
         rows, order, _ = self._rows(Y, X)
         densities = series.one_step(self.model_, rows)[2]
         return float(np.sum(densities)) if joint else densities[np.argsort(order)]
@@ -577,14 +569,12 @@ class GraphGPForecaster(GraphEstimator):
         """Components of `response`, in words."""
         check_is_fitted(self)
         fit = self.model_.stack.heaviest.fit
-        return tuple(
-            series.component_words(one) for one in (self.components_ if fit is None else fit.kernel.components)
-        )
+        return tuple(map(series.component_words, self.components_ if fit is None else fit.kernel.components))
 
     def times_ahead(self, horizon: Any = 1) -> Any:
         """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""
-        check_is_fitted(self)
-        labels = self.model_.clock.labels(self._steps_of(horizon))
+        steps = self._steps_of(horizon)
+        labels = self.model_.clock.labels(steps)
         if labels.dtype.kind != "M" or find_spec("pandas") is None:
             return labels
         return _pandas_index(labels, self.model_.clock)
@@ -647,9 +637,7 @@ class GraphGPForecaster(GraphEstimator):
         check_is_fitted(self)
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self.model_, self.graph_.n_nodes
-        rows = (
-            SeriesRows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else series.joined(self._past)
-        )
+        rows = series.joined([SeriesRows(np.empty(0), np.empty((0, n_nodes)), None), *(self._past or ())])
         backtest = self.backtest_
         if Y is not None:
             rows, _, _ = self._rows(Y, may_be_past=True, has_exogenous=False)
@@ -717,7 +705,5 @@ def _copied_columns(values: Array, form: SignalFormat) -> str:
     copied = [nodes for nodes in alike.values() if len(nodes) > 1]
     if not copied:
         return ""
-    n_copies = sum(len(nodes) - 1 for nodes in copied)
-    return (
-        f"columns {some([form.node_name(node) for node in copied[0]])} hold the same values ({n_copies} copies in all)"
-    )
+    names, n_copies = some([form.node_name(node) for node in copied[0]]), sum(len(nodes) - 1 for nodes in copied)
+    return f"columns {names} hold the same values ({n_copies} copies in all)"

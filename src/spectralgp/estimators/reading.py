@@ -389,9 +389,8 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
     keeps = not settings.reads_into_memory
     signals = {scale: read_signals(training.values, center, scale, keep_source=keeps, graph=graph) for scale in scales}
     first = next(iter(signals.values()))
-    task = Task(
-        graph, kernel or IndependentSignals(), training.inputs, first, noise_variance, estimator.prior, settings
-    )
+    data = graph, kernel or IndependentSignals(), training.inputs, first
+    task = Task(*data, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
     decided = training.carried, residual, shrunk, training.transformation

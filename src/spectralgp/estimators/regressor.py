@@ -497,6 +497,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     def _paired(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:
         """Inputs, signals as given, a table or an array, and as an array with the user's order of the nodes."""
+        check_is_fitted(self)
         X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
         check_same_order(X, Y)
         signals = self._form.signals(Y, self.graph_.n_nodes, self)
@@ -538,7 +539,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         and `observed` are those of `predict`; exposures and the like are those of the values in both, and needed if
         `fit` had any. With a likelihood it is a lower bound, equation (38), of the probability of counts or classes.
         """
-        check_is_fitted(self)
         X, Y, signals = self._paired(X, Y)
         own = None if observed is None else given.get("trials", given.get("exposure"))
         prediction = self._prediction(X, given, observed, own, Y, values=signals, asked=False)
@@ -550,7 +550,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
         Missing values are left out, and nodes with fewer than two. Arguments are those of `log_predictive_density`.
         """
-        check_is_fitted(self)
         X, y, signals = self._paired(X, y)
         mean = self._form.to_user(self._prediction(X, given, Y=y, values=signals, asked=False).mean)
         if sample_weight is not None:
@@ -750,7 +749,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Levels of nodes that were never observed before follow from these signals and their predictions. `X`, `Y` and
         the other arguments are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
-        check_is_fitted(self)
         features, Y, values, alignment = self._signals_at(X, Y)
         signals = self.graph_.as_native(values)
         kept = ~np.isnan(signals).all(axis=1)

@@ -381,20 +381,18 @@ def _validated_at(
     return HorizonScores(penalty, tuple(gains), factor, densities, scored)
 
 
-def stacked(
-    members: Sequence[EnsembleMember], decided: BlockValidation | None, steps: Array, values: Array
-) -> Ensemble:
+def stacked(members: Sequence[EnsembleMember], trials: BlockValidation | None, steps: Array, values: Array) -> Ensemble:
     """Ensemble of members learnt from all rows, some of those validated; the first alone without a validation."""
     n_nodes = values.shape[1]
     no_drift, no_errors = np.empty((0, LAGS * n_nodes, n_nodes)), np.empty((0, n_nodes, n_nodes))
-    if decided is None:
+    if trials is None:
         plain = no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
         return Ensemble(tuple(members), np.eye(len(members))[0], 0, np.ones(1), *plain)
     names = [one.name for one in members]
-    weights = decided.weights[[decided.names.index(name) for name in names]]
+    weights = trials.weights[[trials.names.index(name) for name in names]]
     drifts, drifting, inflated, correlations = list[Array](), [], [], []
-    found = _forecasts(members, steps, values, decided.horizons)
-    for one, chosen in zip(found, decided.by_horizon, strict=True):
+    found = _forecasts(members, steps, values, trials.horizons)
+    for one, chosen in zip(found, trials.by_horizon, strict=True):
         error, variance = one.errors(weights)
         larger = chosen.factor * inflations(error, variance, one.horizon)
         if chosen.penalty is not None:
@@ -403,9 +401,9 @@ def stacked(
             error, larger = error - one.rows @ drifts[-1], float(np.mean(chosen.drift_gains)) * larger
         drifting.append(-1 if chosen.penalty is None else len(drifts) - 1)
         inflated.append(larger)
-        if np.any(decided.shares > 0):
+        if np.any(trials.shares > 0):
             correlations.append(shown_correlations(error, variance))
     drift = np.array(drifts) if drifts else no_drift
-    errors = decided.shares, np.array(correlations) if correlations else no_errors
-    of_mean = weights, names.index(decided.spread), decided.horizons.astype(float)
+    errors = trials.shares, np.array(correlations) if correlations else no_errors
+    of_mean = weights, names.index(trials.spread), trials.horizons.astype(float)
     return Ensemble(tuple(members), *of_mean, drift, np.array(drifting), np.array(inflated), *errors)

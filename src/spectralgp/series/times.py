@@ -166,11 +166,9 @@ Clock = NumericClock | CalendarClock
 
 def _whole(steps: Array) -> Array:
     """Steps rounded to whole ones where all of them are but for rounding."""
-    furthest = float(np.abs(steps).max(initial=0.0))
-    if furthest > MOST_STEPS:
-        raise ValueError(
-            f"times must lie within {MOST_STEPS:g} steps of the first; got {furthest:g}. Check their units."
-        )
+    far = float(np.abs(steps).max(initial=0.0))
+    if far > MOST_STEPS:
+        raise ValueError(f"times must lie within {MOST_STEPS:g} steps of the first; got {far:g}. Check their units.")
     nearest = np.round(steps)
     return nearest if np.all(np.abs(steps - nearest) <= SAME_STEP * np.maximum(1.0, 1e-6 * np.abs(steps))) else steps
 
@@ -238,10 +236,9 @@ def as_times(given: Any, argument: str = "times") -> Times:
         zone = None if given.tz is None else str(given.tz)
         utc = given if given.tz is None else given.tz_convert("UTC").tz_localize(None)
         return _stamped(np.asarray(utc.to_numpy(), dtype="M8[us]"), zone, argument)
-    if getattr(given, "nlevels", 1) > 1:
-        raise TypeError(
-            f"{argument} must be one time per row; got {given.nlevels} levels. Keep the level of the times."
-        )
+    n_levels = getattr(given, "nlevels", 1)
+    if n_levels > 1:
+        raise TypeError(f"{argument} must be one time per row; got {n_levels} levels. Keep the level of the times.")
     if hasattr(given, "to_numpy"):
         # a type of Polars, whose NumPy values are of UTC, such as Datetime(time_unit='us', time_zone='Europe/Berlin')
         _, found, rest = str(getattr(given, "dtype", "")).partition("time_zone='")

@@ -307,17 +307,6 @@ def _precede(after: Any, gain: Any, variance: Any, heads: Any, seen: Any, diagon
         _add_to_heads(heads, diagonal, here[head])
 
 
-@register_jitable
-def _change(before: Any, after: Any, variance: Any) -> float:
-    """Largest relative change of the diagonals of informations."""
-    change = 0.0
-    for state in range(before.shape[0]):
-        for mode in range(before.shape[2]):
-            moved = abs(before[state, state, mode] - after[state, state, mode])
-            change = max(change, moved / (before[state, state, mode] + 1 / variance[mode]))
-    return change
-
-
 def _informations(matrices: Any, which: Any, table: Any, tolerance: float, with_sums: bool, wanted: Any) -> Any:
     transitions, rows, columns, heads = matrices.entries, matrices.rows, matrices.columns, matrices.heads
     gains, variances, filtered, index = table
@@ -354,7 +343,11 @@ def _informations(matrices: Any, which: Any, table: Any, tolerance: float, with_
         if with_sums:
             _add_entries(n_times, product, filtered[index[step - 1]], rows, columns, crossed[gap])
         if is_repeated:
-            change = _change(before, after, variances[row])
+            change = 0.0  # of the diagonal, relative
+            for state in range(n_states):
+                for mode in range(n_modes):
+                    moved = abs(before[state, state, mode] - after[state, state, mode])
+                    change = max(change, moved / (before[state, state, mode] + 1 / variances[row, mode]))
             is_still, last_change = _has_settled(change, last_change, tolerance), change
         else:
             is_still, last_change = False, np.inf
