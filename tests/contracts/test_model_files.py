@@ -40,8 +40,8 @@ from spectralgp.model.kernels import Diffusion, Identity, Polynomial
 from spectralgp.model.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.model.spectra import Exact
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent
+from spectralgp.series.clocks import CalendarClock
 from spectralgp.series.mean import SeriesMean
-from spectralgp.series.times import CalendarClock
 from version_files import packed, unpacked
 
 DATA = Path(__file__).resolve().parents[1] / "data"

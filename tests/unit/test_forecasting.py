@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from spectralgp.model.statespace import MaternComponent, OscillatorComponent
 from spectralgp.series import ModalProcess, ensembles
 from spectralgp.series.backtests import ScoredForecasts, naive, scored
+from spectralgp.series.clocks import NumericClock, as_times, clock_of
 from spectralgp.series.ensembles import _forecasts, _MemberForecasts, _validated_at
 from spectralgp.series.mean import (
     PENALTIES,
@@ -29,7 +30,6 @@ from spectralgp.series.mean import (
     week_about,
 )
 from spectralgp.series.model import SeriesRows, _units, components_for, conditioned_row, interpolated, scored_rows
-from spectralgp.series.times import NumericClock, as_times, clock_of
 
 
 def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:

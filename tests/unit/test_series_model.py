@@ -13,6 +13,7 @@ from spectralgp.graphs import Graph
 from spectralgp.model.statespace import MaternComponent, OscillatorComponent
 from spectralgp.series import ModalProcess, complete, learn_each
 from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.clocks import NumericClock
 from spectralgp.series.ensembles import BlockValidation, Ensemble, EnsembleMember, HorizonScores
 from spectralgp.series.mean import Season, learn_mean
 from spectralgp.series.model import (
@@ -31,7 +32,6 @@ from spectralgp.series.model import (
     season_rows,
     summary_of,
 )
-from spectralgp.series.times import NumericClock
 from tolerances import STANDARD_ERRORS
 
 N_ROWS, N_NODES = 30, 3

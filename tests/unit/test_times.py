@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.series.times import (
+from spectralgp.series.clocks import (
     CalendarClock,
     NumericClock,
     as_times,

@@ -23,21 +23,10 @@ from spectralgp.estimators import reading, saving
 from spectralgp.estimators.reading import MOST_EXACT, GraphEstimator, SignalFormat, matched_graph, read_values
 from spectralgp.graphs import Graph
 from spectralgp.model.spectra import decompose
-from spectralgp.series import Component
+from spectralgp.series import Component, clocks
 from spectralgp.series import model as series
 from spectralgp.series.backtests import Backtest
 from spectralgp.series.model import SeriesModel, SeriesRows
-from spectralgp.series.times import (
-    Clock,
-    NumericClock,
-    TimedRows,
-    as_times,
-    clock_of,
-    order_of,
-    places_in_time,
-    time_labels,
-    timed_rows,
-)
 
 CHOICES = ("residual", "drift", "components", "seasons", "calendar")  # parameters that are learnt with
 FEWEST_STEPS = 8  # rows to learn from
@@ -175,10 +164,10 @@ class GraphGPForecaster(GraphEstimator):
         text = f"Y has copies: {copies}. Leave all but one out, or joint densities say little."
         return [UserWarning(text)] if copies else []
 
-    def _read_training(self, Y: Any, X: Any) -> tuple[Graph, Clock, SeriesRows, Indices]:
+    def _read_training(self, Y: Any, X: Any) -> tuple[Graph, clocks.Clock, SeriesRows, Indices]:
         """The graph, the clock, the rows of `fit` in time order, and that order; set the form of the data."""
         given = None if self.graph is None else reading.given_graph(self.graph)
-        timed = timed_rows(Y, "Y", names=None if given is None else given.names)
+        timed = clocks.timed_rows(Y, "Y", names=None if given is None else given.names)
         values, _ = read_values(timed.table, self, True)
         is_flat, n_rows = values.ndim == 1, len(values)
         values = values[:, None] if is_flat else values
@@ -191,7 +180,7 @@ class GraphGPForecaster(GraphEstimator):
         self._form = SignalFormat(names, columns, is_flat, reading.written_layout(timed.table))
         self._time_column = timed.column
         times = np.arange(float(n_rows)) if timed.times is None else timed.times  # counted, or given
-        order, clock = order_of(times, "Y"), clock_of(times)
+        order, clock = clocks.order_of(times, "Y"), clocks.clock_of(times)
         reading.set_features(self, None)
         steps = clock.steps(times)
         rows = SeriesRows(steps, self._form.to_graph(values), self._exogenous(X, steps, clock)).part(order)
@@ -231,7 +220,7 @@ class GraphGPForecaster(GraphEstimator):
         own = {h: (turn(a), turn(b), turn(c)) for h, (a, b, c) in backtest.forecasts.items()}
         return replace(backtest, node_rmse=turn(backtest.node_rmse), forecasts=own)
 
-    def _exogenous(self, X: Any, steps: Array, clock: Clock | None = None) -> Array | None:
+    def _exogenous(self, X: Any, steps: Array, clock: clocks.Clock | None = None) -> Array | None:
         """Exogenous columns at steps, matched by time and by name, if there are any; `fit` passes its clock."""
         is_fit, clock = clock is not None, clock or self.model_.clock
         if X is None:
@@ -241,7 +230,7 @@ class GraphGPForecaster(GraphEstimator):
                     "columns; got None. Pass their values at the times asked for."
                 )
             return None
-        timed = timed_rows(X, "X")
+        timed = clocks.timed_rows(X, "X")
         values = as_real_array(timed.table, "X", ("n_steps", "n_exogenous"), allow_nan=True)
         names = frame_names(timed.table)
         if is_fit:
@@ -254,9 +243,9 @@ class GraphGPForecaster(GraphEstimator):
         elif names is not None and hasattr(self, "feature_names_in_"):
             own = tuple(self.feature_names_in_)
             values = values[:, match_columns(names, own, "X", of="column of fit")]
-        places = places_in_time(timed, steps, clock, "X")
+        places = clocks.places_in_time(timed, steps, clock, "X")
         if np.any(places < 0):
-            when = some(list(time_labels(clock, steps[places < 0])))
+            when = some(list(clocks.time_labels(clock, steps[places < 0])))
             raise ValueError(f"X must have a row for each time; got none for {when}. Pass the columns at these times.")
         return as_real_array(values[places], "X", ("n_steps", "n_exogenous"))
 
@@ -267,7 +256,7 @@ class GraphGPForecaster(GraphEstimator):
         if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool):
             n_steps = as_integer(horizon, "horizon", 1)
             return model.last + np.arange(1.0, n_steps + 1)
-        steps = model.clock.steps(as_times(horizon, "horizon"))
+        steps = model.clock.steps(clocks.as_times(horizon, "horizon"))
         if not steps.size or np.any(np.diff(steps) <= 0) or steps[0] <= model.last:
             raise ValueError(
                 "horizon must be a number of steps, or times after the last row in increasing order; got times that "
@@ -278,7 +267,7 @@ class GraphGPForecaster(GraphEstimator):
     @property
     def _last_time(self) -> str:
         """The time of the last row, as people write it."""
-        return time_labels(self.model_.clock, np.array([self.model_.last]))[0]
+        return clocks.time_labels(self.model_.clock, np.array([self.model_.last]))[0]
 
     def predict(
         self, horizon: Any = 1, return_std: bool = False, return_cov: bool = False, X: Any = None, observed: Any = None
@@ -335,9 +324,9 @@ class GraphGPForecaster(GraphEstimator):
     def _observed(self, observed: Any, steps: Array) -> Array:
         """Values known of the rows at steps, in the graph's order; NaN where there is none."""
         values, timed = self._read(observed, "observed")
-        places = places_in_time(timed, steps, self.model_.clock, "observed")
+        places = clocks.places_in_time(timed, steps, self.model_.clock, "observed")
         if np.sum(places >= 0) < len(values):
-            asked = " to ".join(time_labels(self.model_.clock, steps[[0, -1]]))
+            asked = " to ".join(clocks.time_labels(self.model_.clock, steps[[0, -1]]))
             raise ValueError(
                 f"observed must have rows at the times asked for, {asked}; got others. Leave these out, or ask for "
                 "them by horizon."
@@ -366,16 +355,16 @@ class GraphGPForecaster(GraphEstimator):
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         return frame.select(made, nw.all()).to_native()
 
-    def _read(self, given: Any, argument: str) -> tuple[Array, TimedRows]:
+    def _read(self, given: Any, argument: str) -> tuple[Array, clocks.TimedRows]:
         """Values of rows in the graph's order, and the rows with their times; a single one may be one-dimensional."""
-        form, timed = self._form, timed_rows(given, argument, names=self._form.names)
+        form, timed = self._form, clocks.timed_rows(given, argument, names=self._form.names)
         if np.ndim(timed.table) == 1 and not form.is_flat:
-            timed = TimedRows(form.as_rows(timed.table), None)
+            timed = clocks.TimedRows(form.as_rows(timed.table), None)
         return form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self, argument)), timed
 
     def _rows(
         self, Y: Any, X: Any = None, may_be_past: bool = False, has_exogenous: bool = True
-    ) -> tuple[SeriesRows, Indices, TimedRows]:
+    ) -> tuple[SeriesRows, Indices, clocks.TimedRows]:
         """The user's rows in time order, that order, and the table that they were.
 
         Rows of arrays follow the last one; if they may be past, an array of all rows seen is taken for those.
@@ -383,19 +372,19 @@ class GraphGPForecaster(GraphEstimator):
         check_is_fitted(self)
         model, (values, timed) = self.model_, self._read(Y, "Y")
         n_rows, times = len(values), timed.times
-        if times is None or (timed.is_counted and not isinstance(model.clock, NumericClock)):
+        if times is None or (timed.is_counted and not isinstance(model.clock, clocks.NumericClock)):
             # counted: by an array, or by the row numbers that a table has where there are no dates
             is_past = may_be_past and times is None and n_rows == model.n_steps
             order, steps = np.arange(n_rows), model.last + np.arange(1.0, n_rows + 1) - (n_rows if is_past else 0)
         else:
-            order, steps = order_of(times, "Y"), model.clock.steps(times)
+            order, steps = clocks.order_of(times, "Y"), model.clock.steps(times)
         exogenous = self._exogenous(X, steps) if has_exogenous else None
         return SeriesRows(steps, values, exogenous).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Mask of the rows of a table with times that are after the last one, which `update` accepts."""
         check_is_fitted(self)
-        times = timed_rows(Y, "Y", names=self._form.names).times
+        times = clocks.timed_rows(Y, "Y", names=self._form.names).times
         if times is None:
             return np.ones(len(Y), dtype=bool)
         return np.asarray(self.model_.clock.steps(times) > self.model_.last)
@@ -441,7 +430,7 @@ class GraphGPForecaster(GraphEstimator):
         values, variances = (one[-n_rows:][np.argsort(order)] for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
 
-    def _like(self, values: Array, timed: TimedRows) -> Any:
+    def _like(self, values: Array, timed: clocks.TimedRows) -> Any:
         """Values in the graph's order as a table or array such as was given, with its columns and its times."""
         own = self._form.shaped_as(values, timed.table)
         if self._output != "default" or timed.column is not None:
@@ -652,7 +641,7 @@ class GraphGPForecaster(GraphEstimator):
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
             filled = imputed_only(past.values, *series.imputed(model, past, N_IMPUTED_DRAWS))
-        labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
+        labels = clocks.time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
@@ -671,7 +660,7 @@ class GraphGPForecaster(GraphEstimator):
         return series.summary_of(self.model_, self.backtest_, self.graph_)
 
 
-def _pandas_index(labels: Any, clock: Clock) -> Any:
+def _pandas_index(labels: Any, clock: clocks.Clock) -> Any:
     """Times as an index of pandas, in the zone of `fit`."""
     import pandas
 

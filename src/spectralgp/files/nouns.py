@@ -53,10 +53,10 @@ from spectralgp.model.statespace import Component
 from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series import FilteredProcess, ModalProcess, SeriesFit
 from spectralgp.series.backtests import Backtest
+from spectralgp.series.clocks import Clock
 from spectralgp.series.ensembles import LAGS
 from spectralgp.series.mean import SeriesMean
 from spectralgp.series.model import SeriesModel
-from spectralgp.series.times import Clock
 
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 

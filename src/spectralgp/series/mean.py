@@ -12,7 +12,7 @@ from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axes, gt
-from spectralgp.series.times import Clock
+from spectralgp.series.clocks import Clock
 
 TINY = float(np.finfo(float).tiny)  # in place of nothing, where that would be divided by
 LINE = 1e-6  # of the spread of a node: where a straight line leaves less, it leaves rounding

@@ -20,11 +20,11 @@ from spectralgp.model.statespace import Component, MaternComponent, OscillatorCo
 from spectralgp.scores import observed_mean
 from spectralgp.series import ensembles
 from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.clocks import Clock, time_labels
 from spectralgp.series.ensembles import GRAPH, HORIZONS, LAGS, NODES, SEPARABLE, EnsembleMember
 from spectralgp.series.learning import SeriesFit, learn_each, learn_on_graph
 from spectralgp.series.mean import SeriesMean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
 from spectralgp.series.process import ROUGHLY_OPEN, FilteredProcess, ProcessForecast, complete, rows_seen
-from spectralgp.series.times import Clock, time_labels
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
 MOST_OSCILLATORS = 2
