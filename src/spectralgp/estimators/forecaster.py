@@ -68,10 +68,8 @@ class GraphGPForecaster(GraphEstimator):
 
     Attributes
     ----------
-    graph_ : Graph
-        The graph.
-    model_ : SeriesModel
-        Mean, ensemble and state after the last row, in the graph's order of the nodes.
+    graph_, model_ : Graph, SeriesModel
+        The graph, and mean, ensemble and state after the last row, in the graph's order of the nodes.
     weights_ : dict of str to float
         Weights of the models in the mean.
     backtest_ : Backtest or None
@@ -81,10 +79,8 @@ class GraphGPForecaster(GraphEstimator):
         right. The first row is NaN. Model files do not hold them.
     components_, seasons_ : tuple of Component, tuple of Season
         Terms of the sum, and seasons in the mean.
-    drift_horizons_ : list of int
-        Horizons, in rows, with a drift.
-    n_steps_ : int
-        Number of rows seen, by `fit` and `update`.
+    drift_horizons_, n_steps_ : list of int, int
+        Horizons, in rows, with a drift, and the number of rows seen, by `fit` and `update`.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number and names of the columns of `X`, if there are any.
 

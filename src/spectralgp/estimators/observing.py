@@ -369,12 +369,9 @@ def _check_entries(
     alignment: Alignment,
     argument: str = "Y",
     wanted: Mask | None = None,
-    rows: Indices | None = None,
+    rows: Indices | None = None,  # their numbers among those of the user
 ) -> None:
-    """Refuse values that a likelihood cannot observe, NaN excepted; the error names the first of them.
-
-    Numbers beside values are checked at `wanted` entries, too. `rows` are the numbers of the user's rows.
-    """
+    """Refuse values, NaN excepted, that a likelihood cannot observe, and numbers beside them at `wanted` entries too."""
     known, conditions = np.isfinite(values), likelihood.conditions
     if isinstance(likelihood, Gaussian) and takes is not None:
         conditions = (replace(KNOWN_NOISE, argument=takes),)

@@ -107,10 +107,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     Attributes
     ----------
-    graph_ : Graph
-        The graph.
-    spectrum_ : ExactSpectrum or Quadrature
-        Of the Laplacian of the graph kernel with the largest weight.
+    graph_, spectrum_ : Graph, ExactSpectrum or Quadrature
+        The graph, and the spectrum of the Laplacian of the graph kernel with the largest weight.
     graph_kernel_, input_kernel_ : tuple of kernels
         One per model, learnt, in the units of `Y`; the default input kernel is that of standardised inputs.
     residual_ : tuple of kernels or None
@@ -120,29 +118,22 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         the weighted mean when stacked.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked; of the signals learnt from if others have missing values.
-    kernel_weights_ : ndarray of shape (n_kernels,)
-        Weights of the stacked models; one for a single model.
-    fits_ : tuple of Fit
-        Certificate, message and stages of each model's fit.
+    kernel_weights_, fits_ : ndarray of shape (n_kernels,), tuple of Fit
+        Weights of the models, one for a single model, and certificate, message and stages of each model's fit.
     learnt_ : FittedModels
         Models with their draws of hyperparameters, and the scores of all that were compared.
     input_recipe_ : InputRecipe or None
         Origin of the inputs in files, set by commands; None if `fit` was called from Python. `save` keeps it.
     posterior_ : Posterior or Mixture
         Conditioned model, with joint covariances over inputs and nodes, in the graph's order of nodes.
-    center_ : ndarray of shape (n_nodes,), or float
-        Subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
-    scale_ : ndarray of shape (n_nodes,)
-        Divisor while learning. Both are of the model of the largest weight: of changes, if it is a model of these, and
-        near a typical value if of logarithms.
-    coefficients_ : Coefficients
-        Fixed effects with their standard errors, with a likelihood, covariates or noise that is known per entry.
-    likelihood_ : Likelihood
-        Likelihood with its learnt parameters, with the same.
-    n_features_in_ : int
-        Number of features of `X`.
-    date_columns_ : tuple of int
-        Positions of the columns of `X` that were dates.
+    center_, scale_ : ndarray of shape (n_nodes,), or float
+        Subtracted from `Y`, one number for all nodes of a large graph unless centred by node; divisor while learning.
+        They are of the model of the largest weight: of changes, or near a typical value if of logarithms.
+    coefficients_, likelihood_ : Coefficients, Likelihood
+        Fixed effects with their standard errors, and the likelihood with its learnt parameters: with a likelihood,
+        covariates or noise that is known per entry.
+    n_features_in_, date_columns_ : int, tuple of int
+        Number of features of `X`, and positions of its columns that were dates.
 
     Examples
     --------
@@ -255,8 +246,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         noise_variance : float, or array of shape (n_nodes,) or as Y, optional
             Known noise of each value, such as of instruments, in the units of `Y` squared.
         weights : float, or array of shape (n_nodes,) or as Y, optional
-            Weights of values, such as numbers of averaged readings, by which the variance of the noise is divided; its
-            root at weight one, ``likelihood_.scale``, is learnt.
+            Such as numbers of averaged readings: they divide the noise, whose root, ``likelihood_.scale``, is learnt.
         covariates : dict, array or table, optional
             Fixed effects in addition to an intercept: a dict of names and values, one per node or of the shape of `Y`;
             or one row per node, one column per covariate. ``coefficients_`` has them with standard errors.

@@ -24,17 +24,13 @@ class Backtest:
 
     Attributes
     ----------
-    horizons : ndarray of shape (n_horizons,)
-        Rows ahead.
-    n_origins : ndarray of shape (n_horizons,)
-        Number of forecasts.
+    horizons, n_origins : ndarray of shape (n_horizons,)
+        Rows ahead, and numbers of forecasts.
     rmse, crps : dict of str to ndarray of shape (n_horizons,)
         Root mean squared error and continuous ranked probability score of the model, and of persistence (the last row
         again) and the seasonal naive forecast (the row one season before) where there is a season.
-    coverage : ndarray of shape (n_horizons,)
-        Share of the values in their 90% intervals.
-    log_density : ndarray of shape (n_horizons,)
-        Joint log density of a row, in nats per value; NaN where it was not asked for.
+    coverage, log_density : ndarray of shape (n_horizons,)
+        Share of the values in their 90% intervals, and joint log density of a row in nats per value, NaN unless asked.
     node_rmse : ndarray of shape (n_horizons, n_nodes)
         Root mean squared error of each node; NaN where nothing was observed.
     how : str

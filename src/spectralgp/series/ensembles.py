@@ -229,12 +229,9 @@ def _forecasts(
 
 
 def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
-    """Weights on a grid with the least sum over horizons of the log mean squared error; small ones are left out.
-
-    `errors` are by horizon and member.
-    """
+    """Weights on a grid with the least sum over horizons of the log mean squared error; small ones are left out."""
     products = []
-    for own in errors:
+    for own in errors:  # of the members at a horizon
         flat = np.stack([one.ravel() for one in own])
         flat = flat[:, np.isfinite(flat).all(axis=0)]
         products.append(flat @ flat.T)

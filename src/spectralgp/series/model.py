@@ -215,10 +215,7 @@ def learn_members(
     solver: Sqp,
     before: Mapping[str, EnsembleMember],
 ) -> dict[str, EnsembleMember]:
-    """Learn members by name, those of the graph on the likeliest of some Laplacians.
-
-    Searches start from the members of the same names learnt `before`.
-    """
+    """Learn members by name, from those learnt `before`, and those of the graph on the likeliest of some Laplacians."""
     found = {}
 
     def on_graph(name: str, laplacian: LaplacianKind) -> SeriesFit:

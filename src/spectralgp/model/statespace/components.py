@@ -49,10 +49,7 @@ class Component(ABC):
 
     @abstractmethod
     def transitions(self, gaps: Array, rates: Array) -> tuple[Array, Array]:
-        """Transitions over gaps at rates, and their derivatives in the rates.
-
-        Both have shape (n_gaps, n_blocks, n_block_states, n_block_states, n_rates).
-        """
+        """Transitions over gaps and slopes in rates, (n_gaps, n_blocks, n_block_states, n_block_states, n_rates) each."""
 
     @property
     def angles(self) -> Array:
