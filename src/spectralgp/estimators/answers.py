@@ -28,7 +28,7 @@ FIRST_COMPARED = 8  # nodes by which signals are compared first
 
 
 def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array, which: str) -> tuple[Array, Array]:
-    """Mean and standard deviation of a filter over weighted models, but those on another Laplacian that need a graph."""
+    """Mean and standard deviation of a filter over weighted models, but those that need another Laplacian."""
     weights, values, own = [], [], []
     for weight, model, factor, carried in models:
         kernel = model.graph_kernel
@@ -116,7 +116,7 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
 def filter_shape(
     fitted: Sequence[Shown], drawn: Sequence[Sequence[Shown]], spectrum: Spectrum, which: str
 ) -> FilterShape:
-    """Shape of a filter of weighted models, uncertain by draws of the hyperparameters of each unless it carries over."""
+    """Shape of a filter of weighted models, uncertain by draws of their hyperparameters unless it carries over."""
     from spectralgp.show.report.shapes import representative_modes, shape_of
 
     modes = representative_modes(spectrum)

@@ -371,7 +371,7 @@ def _check_entries(
     wanted: Mask | None = None,
     rows: Indices | None = None,  # their numbers among those of the user
 ) -> None:
-    """Refuse values, NaN excepted, that a likelihood cannot observe, and numbers beside them at `wanted` entries too."""
+    """Refuse values but NaN that a likelihood cannot observe, and numbers beside them at `wanted` entries too."""
     known, conditions = np.isfinite(values), likelihood.conditions
     if isinstance(likelihood, Gaussian) and takes is not None:
         conditions = (replace(KNOWN_NOISE, argument=takes),)

@@ -49,7 +49,7 @@ class Component(ABC):
 
     @abstractmethod
     def transitions(self, gaps: Array, rates: Array) -> tuple[Array, Array]:
-        """Transitions over gaps and slopes in rates, (n_gaps, n_blocks, n_block_states, n_block_states, n_rates) each."""
+        """Transitions and slopes in rates, each of shape (n_gaps, n_blocks, n_block_states, n_block_states, n_rates)."""
 
     @property
     def angles(self) -> Array:
