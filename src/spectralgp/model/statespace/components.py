@@ -49,7 +49,7 @@ class Component(ABC):
 
     @abstractmethod
     def transitions(self, gaps: Array, rates: Array) -> tuple[Array, Array]:
-        """Transitions and slopes in rates, each of shape (n_gaps, n_blocks, n_block_states, n_block_states, n_rates)."""
+        """Transitions and slopes in rates, each (n_gaps, n_blocks, n_block_states, n_block_states, n_rates)."""
 
     @property
     def angles(self) -> Array:
