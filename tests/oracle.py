@@ -163,10 +163,6 @@ def covariance(input_covariance: Array, node_covariance: Array, noise_variance: 
     return product + noise_variance * np.eye(len(product))
 
 
-def stack(signals: Array, order: str = "signals") -> Array:
-    return signals.ravel() if order == "signals" else signals.T.ravel()
-
-
 def log_density(values: Array, mean: ArrayLike, matrix: Array) -> float:
     """Gaussian log density by Cholesky."""
     residual = np.asarray(values) - mean
@@ -175,16 +171,11 @@ def log_density(values: Array, mean: ArrayLike, matrix: Array) -> float:
     return float(-0.5 * whitened @ whitened - np.sum(np.log(np.diag(lower))) - 0.5 * residual.size * np.log(2 * np.pi))
 
 
-def log_density_scipy(values: Array, matrix: Array) -> float:
-    """The same through SciPy's eigendecomposition, as a check of the check."""
-    return float(multivariate_normal(np.zeros(len(values)), matrix).logpdf(values))
-
-
 def log_likelihood(
     signals: Array, input_covariance: Array, node_covariance: Array, noise_variance: float, order: str = "signals"
 ) -> float:
     matrix = covariance(input_covariance, node_covariance, noise_variance, order)
-    return log_density(stack(signals, order), 0.0, matrix)
+    return log_density(signals.ravel() if order == "signals" else signals.T.ravel(), 0.0, matrix)
 
 
 def draw(input_covariance: Array, node_covariance: Array, noise_variance: float, rng: np.random.Generator) -> Array:

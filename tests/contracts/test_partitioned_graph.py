@@ -46,13 +46,11 @@ def partitioner_of(name: str, graph: Graph, n_partitions: int) -> object:
 def weights_of(partitioned: PartitionedGraph) -> csr_array:
     """Gather all own rows."""
     rows, columns, values = [], [], []
-    for number in range(partitioned.n_partitions):
-        part = partitioned.partition(number)
-        for position in range(part.n_own):
-            entries = slice(part.indptr[position], part.indptr[position + 1])
-            columns += part.nodes[part.indices[entries]].tolist()
-            values += part.weights[entries].tolist()
-            rows += [int(part.nodes[position])] * (entries.stop - entries.start)
+    for part in map(partitioned.partition, range(partitioned.n_partitions)):
+        own = slice(part.indptr[part.n_own])
+        rows += np.repeat(part.nodes[: part.n_own], np.diff(part.indptr[: part.n_own + 1])).tolist()
+        columns += part.nodes[part.indices[own]].tolist()
+        values += part.weights[own].tolist()
     return csr_array((values, (rows, columns)), shape=(partitioned.n_nodes, partitioned.n_nodes))
 
 

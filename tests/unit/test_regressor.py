@@ -590,7 +590,7 @@ def dense_evidence(theta, signals, n_coefficients):
     vectors = np.linalg.eigh(LAPLACIAN)[1]
     nodes = (vectors * filters**2) @ vectors.T
     matrix = oracle.covariance(oracle.rbf(X, X, np.exp(theta[-2])), nodes, np.exp(theta[-1]))
-    values = oracle.stack(signals)
+    values = signals.ravel()
     seen = np.isfinite(values)
     return oracle.log_density(values[seen], 0.0, matrix[np.ix_(seen, seen)])
 
