@@ -25,7 +25,7 @@ def cache(monkeypatch) -> Iterator[Path]:
     """Each test has an empty cache, and no other folder but those that it names."""
     monkeypatch.delenv("SPECTRALGP_DATA", raising=False)
     folder = released.cache_folder()
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     yield folder
     shutil.rmtree(folder)
 
