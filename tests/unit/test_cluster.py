@@ -94,15 +94,11 @@ def test_a_scheduler_that_does_not_answer_is_told(status, answer):
 
 @pytest.mark.parametrize(("cores", "words"), [({3}, "1 worker was started"), ({0, 2, 5}, "3 workers was started")])
 def test_without_a_client_a_local_one_is_made_which_moves_nothing(monkeypatch, cores, words):
-    def none():
-        raise ValueError("no client")
-
     def made(**options):
         settings = [dask.config.get(f"distributed.scheduler.{name}") for name in ("work-stealing", MANAGER)]
         assert settings == [False, False]
         return SimpleNamespace(dashboard_link="http://here", **options)
 
-    monkeypatch.setattr(distributed, "get_client", none)
     monkeypatch.setattr(distributed, "Client", made)
     monkeypatch.setattr(operators.os, "sched_getaffinity", {0: cores}.__getitem__)  # of this process
     with pytest.warns(UserWarning, match=rf"No Dask client was there, so a local one with {words} \(http://here\)"):

@@ -337,13 +337,13 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
         "drift": None,
     }
 
-    def learnt(n_rows, notes=()):
-        own = SeriesRows(steps[:n_rows], values[:n_rows], None)
-        return learn_series(Graph.edgeless(2), NumericClock(), own, **choices, notes=notes)[0]
+    def learnt(n_rows, n_nodes=2, notes=()):
+        own = SeriesRows(steps[:n_rows], values[:n_rows, :n_nodes], None)
+        return learn_series(Graph.edgeless(n_nodes), NumericClock(), own, **choices, notes=notes)[0]
 
-    for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 61}.items():
+    for name, value in {"MOST_LEARNT": 100, "FEWEST_COMPARED": 20, "COMPARED_VALUES": 60}.items():
         monkeypatch.setattr(f"spectralgp.series.model.{name}", value)
-    found = learnt(130, ("odd rows",))
+    found = learnt(130, notes=("odd rows",))
     assert found.notes == (
         "odd rows",
         "all but the mean is learnt from the last 100 rows",
@@ -363,8 +363,7 @@ def test_long_series_are_learnt_from_their_last_rows(monkeypatch):
     np.testing.assert_allclose(found.recent[1, 0], own[128, 0])
     before = member.process.filtered(steps[:128], own[:128]).forecast([128.0])
     np.testing.assert_allclose(found.recent[1, 1], before.mean[0, 1], rtol=1e-2)  # what was forecast of it
-    monkeypatch.setattr("spectralgp.series.model.COMPARED_VALUES", 121)
-    assert learnt(100).notes == ()
+    assert learnt(100, n_nodes=1).notes == ()  # of as many values, all rows before the blocks
 
 
 def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():

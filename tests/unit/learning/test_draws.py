@@ -21,7 +21,7 @@ def parameters(model):
     return np.concatenate([model.graph_kernel.theta, model.input_kernel.theta, [np.log(model.noise_variance)]])
 
 
-def drawn_signals(graph, node_covariance):
+def drawn_signals(node_covariance):
     return oracle.draw(oracle.rbf(INPUTS, INPUTS, 0.8), node_covariance, 0.05, np.random.default_rng(3))
 
 
@@ -39,7 +39,7 @@ def dense_log_likelihood(signals, weights):
 def test_moments_are_those_of_laplaces_approximation():
     """Mean at the mode, covariance the inverse curvature of the dense log likelihood, within standard errors."""
     weights = WEIGHTS["complete"]  # little dense algebra
-    signals = drawn_signals("complete", oracle.polynomial(oracle.laplacian(weights, scaled=True), [1.0, -0.5]))
+    signals = drawn_signals(oracle.polynomial(oracle.laplacian(weights, scaled=True), [1.0, -0.5]))
     task = Task.of(GRAPHS["complete"], RBF(1.0), INPUTS, signals, prior=None)
     fit = learn(task, Polynomial(1, None))
     draws = hyperparameter_draws(task, fit, N_DRAWS, np.random.default_rng(0)).models
@@ -57,7 +57,7 @@ def test_moments_are_those_of_laplaces_approximation():
 
 @pytest.fixture(scope="module")
 def small():
-    signals = drawn_signals("random", np.eye(7))[:8]
+    signals = drawn_signals(np.eye(7))[:8]
     return Task.of(GRAPHS["random"], RBF(1.0), INPUTS[:8], signals)
 
 
