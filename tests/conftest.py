@@ -8,7 +8,6 @@ import pytest
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.progress import reporting_to
-from spectralgp.cli import showcase
 from spectralgp.learning import draws
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -60,6 +59,8 @@ def learnt_values() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def quick_demo() -> Iterator[None]:
     """The demonstration of the command line with a quick model and one other method."""
+    from spectralgp.cli import showcase  # which loads matplotlib, whose backend is set above
+
     quick = GraphGPRegressor(showcase.made_outages().graph, Polynomial(1), residual=None)
     run = partial(showcase.run_demo, model=quick, methods={"Interpolation": showcase.interpolate})
     with pytest.MonkeyPatch.context() as patch:
