@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, on_host, take
+from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
@@ -27,6 +27,7 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
+from spectralgp.graphs.operators import precision_of
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.model import fields
@@ -260,11 +261,18 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         solver = as_solver(self.solver)
         training = reading.read_training(self, solver, X, Y)
-        with training.resources():
-            training = observers.with_observations(self, training, given)
-            self._effects, choices = training.effects, reading.choices_of(self, training, solver)
-            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
-                learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
+        n_signals, n_nodes = training.values.shape
+        try:
+            with few_threads(max(n_signals, n_nodes)):  # once: released threads spin for a while
+                training = observers.with_observations(self, training, given)
+                self._effects, choices = training.effects, reading.choices_of(self, training, solver)
+                with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
+                    learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
+        except MemoryError as error:
+            precision = precision_of(training.values).itemsize
+            needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, precision)
+            message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
+            raise MemoryError(message) from error
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"

@@ -88,15 +88,12 @@ class FoldScores:
 class Folds:
     """Validation by random folds of the signals or, in time order, by forward chaining; equal for all candidates.
 
-    `most_members` limits the ensemble, None for no limit; `has_final_fits` says whether candidates are learnt from all
-    signals.
-
     Each fold after the first starts from the first fold's fit of the same kernel. No fold starts from a fit to all
     signals, which would leak held-out values and favour kernels that overfit. Without a prior there are so many local
     maxima that another fold's fit leaks them too, and every fold starts from scratch.
     """
 
-    has_final_fits = False
+    has_final_fits = False  # whether candidates are learnt from all signals
 
     def __init__(
         self,
@@ -108,7 +105,7 @@ class Folds:
         most: int | None = None,
     ) -> None:
         (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
-        self.most_members = MOST_MEMBERS if n_signals > MOST_COMPARED else None
+        self.most_members = MOST_MEMBERS if n_signals > MOST_COMPARED else None  # of the ensemble
         self.tunes_means = sparing and not in_time and n_signals <= MOST_COMPARED
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
         order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else most]
