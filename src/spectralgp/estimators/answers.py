@@ -198,17 +198,6 @@ def training_numbers(posterior: fields.Posterior | fields.LatentPosterior, featu
     return rows
 
 
-def learnt_theta(learnt: FittedModels) -> Array:
-    """Hyperparameters of the learnt model; a ValueError if there are several models."""
-    if len(learnt.raw_fits) > 1:
-        raise ValueError(
-            f"graph_kernel must be one kernel to ask for its hyperparameters; got a mixture of {len(learnt.raw_fits)} "
-            "models. Fit one, for example graph_kernel=Polynomial(3)."
-        )
-    (fit,) = learnt.raw_fits
-    return objective_of(learnt.candidates[0].learning, fit.model).point(fit.model)
-
-
 def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
     """Log marginal likelihood of the given signals at hyperparameters, and its gradient in these."""
     candidate, (fit,) = learnt.candidates[0], learnt.raw_fits
@@ -221,9 +210,6 @@ def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
     model = replace(objective.model(theta, carries=False), likelihood=fit.model.likelihood)
     value, _ = expectation_of(task).log_likelihood(model)
     return value + volume, objective.completed(theta).evidence(theta).gradient
-
-
-# ----------------------------------------------------------------------------------------------------- on other data
 
 
 def with_more_signals(

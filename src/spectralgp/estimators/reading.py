@@ -216,16 +216,14 @@ class GraphEstimator(BaseEstimator):
     def set_output(self, *, predict: Output | None = None) -> Self:
         """Choose the kind of table that `predict` and `impute` return; `clone` and model files keep the choice.
 
+        Columns have the names of the nodes, and rows the labels of `X` where it (pandas, xarray) and the library have
+        any. Covariances and samples are always arrays.
+
         Parameters
         ----------
         predict : {"default", "numpy", "pandas", "polars", "pyarrow", "xarray"}, optional
             "default" is the kind of the data: of the `Y` of `fit` for `predict`, and of its own `Y` for `impute`.
             Otherwise all answers are of the chosen kind. None leaves the choice unchanged.
-
-        Notes
-        -----
-        Columns have the names of the nodes. Rows have the labels of `X`, if it has any (pandas, xarray) and the library
-        has row labels. Covariances and samples are always arrays.
         """
         if predict is not None:
             # the attribute that scikit-learn's clone keeps for its own set_output

@@ -30,6 +30,7 @@ from spectralgp.files.inputs import InputRecipe
 from spectralgp.graphs.operators import precision_of
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
+from spectralgp.learning.missing import objective_of
 from spectralgp.model import fields
 from spectralgp.model.kernels import GraphKernel, SpectralKernel, as_input_kernel, signal_of
 from spectralgp.model.likelihoods import Likelihood
@@ -567,7 +568,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def theta_(self) -> Array:
         """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError for stacked models."""
         check_is_fitted(self)
-        return answers.learnt_theta(self.learnt_)
+        fit, *others = self.learnt_.raw_fits
+        if others:
+            raise ValueError(
+                f"graph_kernel must be one kernel to ask for its hyperparameters; got a mixture of {len(others) + 1} "
+                "models. Fit one, for example graph_kernel=Polynomial(3)."
+            )
+        return objective_of(self.learnt_.candidates[0].learning, fit.model).point(fit.model)
 
     def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """Log marginal likelihood of the training signals at hyperparameters, as scikit-learn's regressor has it.
@@ -681,8 +688,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         columns = ", ".join(str(names[place]) for place in self.date_columns_)
         return f"{said}\n\nDates of X (column {columns}) are days since 1970, in UTC where they have a time zone."
-
-    # ------------------------------------------------------------------------------- filling in, and other data
 
     @takes_auxiliary_data
     def impute(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> tuple[Any, Any]:

@@ -473,9 +473,6 @@ def scored_rows(correlation: Array, errors: Array, std: Array) -> tuple[Array, A
     return distances, -0.5 * (lengths + determinants + logs)
 
 
-# ----------------------------------------------------------------------------------------------------------- words
-
-
 def component_words(component: Component) -> str:
     """Name of a component."""
     match component:

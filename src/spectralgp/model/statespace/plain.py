@@ -262,12 +262,7 @@ def scores(
 
 
 def informations(
-    matrices: TransitionMatrices,
-    which: Indices,
-    table: FilterGains,
-    tolerance: float,
-    with_sums: bool,
-    wanted: Indices,
+    matrices: TransitionMatrices, which: Indices, table: FilterGains, tolerance: float, with_sums: bool, wanted: Indices
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances: equation (30).
 
