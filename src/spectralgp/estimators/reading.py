@@ -38,7 +38,7 @@ from spectralgp.model.kernels import (
     as_input_kernel,
     without_amplitude,
 )
-from spectralgp.model.kernels.forms import InputForm
+from spectralgp.model.kernels.inputs import InputForm
 from spectralgp.model.signals import Center, Units, can_complete, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 

@@ -13,14 +13,15 @@ from spectralgp.model.kernels.base import (
     with_residual,
     without_floor,
 )
-from spectralgp.model.kernels.forms import NewInputs, as_covariance
 from spectralgp.model.kernels.inputs import (
     IndependentSignals,
     InputKernel,
     KernelLike,
     LearntInputKernel,
+    NewInputs,
     PrecomputedCovariance,
     StandardisedKernel,
+    as_covariance,
     as_input_kernel,
     held_out_inputs,
     input_starts,

@@ -3,20 +3,18 @@
 from spectralgp.model.likelihoods.base import (
     Likelihood,
     Terms,
-    predictive_distribution,
-    predictive_log_density,
-    quantile_of,
-    randomised_pit,
-)
-from spectralgp.model.likelihoods.kinds import Gaussian, as_likelihood, named_likelihoods
-from spectralgp.model.likelihoods.parameters import (
     check_derivatives,
     learn_parameters,
     log_bounds,
     log_parameters,
     open_parameters,
     parameter_slopes,
+    predictive_distribution,
+    predictive_log_density,
+    quantile_of,
+    randomised_pit,
     rough_level,
     with_first_values,
     with_log_parameters,
 )
+from spectralgp.model.likelihoods.kinds import Gaussian, as_likelihood, named_likelihoods
