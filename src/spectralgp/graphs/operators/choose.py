@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -103,7 +103,7 @@ def precision_of(prototype: Any) -> Any:
     )
 
 
-def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy", "torch", "numpy"]) -> Operator:
+def _cuda(weights: Any, diagonal: Array, precision: Any, outside: str) -> Operator:
     import cupy
 
     values, on_diagonal = (cupy.asarray(part, dtype=precision) for part in (weights.data, diagonal))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +34,9 @@ extern "C" __global__ void chebyshev_step(
 
 
 class CudaOperator(Operator):
-    """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of signals and answers."""
+    """Laplacian on a CUDA device, from CuPy arrays; `outside`, "cupy", "torch" or "numpy", has signals and answers."""
 
-    def __init__(
-        self,
-        indptr: Any,
-        indices: Any,
-        weights: Any,
-        diagonal: Any,
-        outside: Literal["cupy", "torch", "numpy"] = "cupy",
-    ) -> None:
+    def __init__(self, indptr: Any, indices: Any, weights: Any, diagonal: Any, outside: str = "cupy") -> None:
         self.indptr, self.indices, self.weights, self.diagonal = indptr, indices, weights, diagonal
         bound = float(self.cupy.max(self._row_sums(self.cupy.abs(weights)) + diagonal))
         super().__init__(int(diagonal.size), bound)

@@ -2,7 +2,7 @@
 
 Each task gets all data as arguments, opens its partition of the graph, and returns arrays, so that it can run again
 elsewhere if its worker is lost. Only a `RecurrenceState` is changed in place, by the one task that takes it over and
-leaves it empty.
+leaves it empty. The cache of partitions comes first, then recurrences, own values, and signals in and out.
 """
 
 from __future__ import annotations
@@ -155,9 +155,6 @@ class LocalLaplacian:
         return self._rows[shape]
 
 
-# --------------------------------------------------------------------------------------------- opened partitions
-
-
 _cache: dict[TaskKey, LocalLaplacian] = {}
 _cache_lock = Lock()
 
@@ -216,9 +213,6 @@ def _opened(key: TaskKey) -> LocalLaplacian:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- recurrences
-
-
 @dataclass(frozen=True, eq=False)
 class RecurrenceState:
     """State of a recurrence in one partition."""
@@ -241,8 +235,8 @@ class RecurrenceState:
         return RecurrenceState(blocks, self.carried)
 
 
+# steps of a recurrence, each in the local nodes up to an end; the first state has one block and its own values
 Steps = Callable[[LocalLaplacian, RecurrenceState, float, list[int]], None]
-"""Steps of a recurrence, each in the local nodes up to an end; the first state has one block and its own values."""
 
 
 def advance(
@@ -321,12 +315,7 @@ def clenshaw_steps(
 
 
 def lanczos_step(
-    local: LocalLaplacian,
-    state: RecurrenceState,
-    scale: float,
-    ends: list[int],
-    length: float = 0.5,
-    doubled: float = 0.0,
+    local: LocalLaplacian, state: RecurrenceState, scale: float, ends: list[int], length: float, doubled: float
 ) -> None:
     """One step of the Lanczos method; the result has products of ``w`` with itself, ``2 A w`` and the previous vector.
 
@@ -378,9 +367,6 @@ def step_once(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message
         return following
 
 
-# ------------------------------------------------------------------------------- of one partition's own values alone
-
-
 def largest_row(key: TaskKey) -> float:
     """The largest sum of absolute values in a row of ``L``."""
     return gershgorin_bound(*laplacian(key).own_rows())
@@ -413,9 +399,6 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
     """Random numbers of the nodes; the generator is copied, since the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype)
-
-
-# ----------------------------------------------------------------------------------- signals in and out of a partition
 
 
 def as_block(key: TaskKey, values: NDArray[Any]) -> Any:

@@ -18,8 +18,8 @@ PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")
 POINTS_AT_ONCE = 1 << 18  # points whose place on the curve is computed at once
 BITS = 21  # of each axis of the curve: three of them fit 64 bits
 
+# nodes by partition; and the start of each partition, followed by the number of nodes
 Partitioning = tuple[Integers, NDArray[np.int64]]
-"""Nodes by partition; and the start of each partition, followed by the number of nodes."""
 
 
 def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:

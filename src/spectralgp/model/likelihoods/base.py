@@ -24,10 +24,9 @@ PARAMETER_STEP = 1.0  # largest step of that logarithm, since sites change with 
 DIFFERENCE = 1e-2  # of that logarithm, for slopes and curvatures
 N_CHECKED = 5  # values at which the derivatives of a user's likelihood are compared with differences
 
-Terms = tuple[Array, Array, Array]
-"""Log densities, slopes and curvatures, one per entry."""
+Terms = tuple[Array, Array, Array]  # log densities, slopes and curvatures, one per entry
+# lowest, first and highest value of each parameter; in units of latent signals, where it has units
 Ranges = dict[str, tuple[float, float, float]]
-"""Lowest, first and highest value of each parameter; in units of latent signals, where it has units."""
 
 
 class AuxiliaryData(TypedDict, total=False):
@@ -120,12 +119,8 @@ class Likelihood(ABC):
 
     def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
         """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``, for equations (35) and (36)."""
-        std = np.sqrt(variance)
-        logs, slopes, curvatures = self.constant(values, beside), np.zeros(np.shape(mean)), np.zeros(np.shape(mean))
-        for point, weight in zip(*RULES[POINTS], strict=True):
-            log, slope, curvature = self.at(values, mean + point * std, beside)
-            logs, slopes, curvatures = logs + weight * log, slopes + weight * slope, curvatures + weight * curvature
-        return logs, slopes, curvatures
+        terms = expectation(lambda f: np.stack(np.broadcast_arrays(*self.at(values, f, beside))), mean, variance)
+        return self.constant(values, beside) + terms[0], terms[1], terms[2]
 
     def mean(self, mean: Array, variance: Array, beside: Array) -> Array:
         """Mean of values over ``f ~ N(mean, variance)``."""
