@@ -237,9 +237,8 @@ def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
     difference = abs(matrix - other).tocoo()
     row, column = (int(ends[np.argmax(difference.data)]) for ends in (difference.row, difference.col))
     raise ValueError(
-        f"weights must be symmetric; got weights[{row}, {column}] = {matrix[row, column]} and "
-        f"weights[{column}, {row}] = {matrix[column, row]}, the largest of {difference.nnz // 2} "
-        f"differences. {remedy}"
+        f"weights must be symmetric; got weights[{row}, {column}] = {matrix[row, column]} and weights[{column}, {row}] "
+        f"= {matrix[column, row]}, the largest of {difference.nnz // 2} differences. {remedy}"
     )
 
 

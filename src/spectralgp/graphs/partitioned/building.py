@@ -24,19 +24,7 @@ from scipy.sparse import csr_array, vstack
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import progress_bar, step_done
-from spectralgp.graphs.partitioned.folder import (
-    COORDINATES,
-    HEAD,
-    NAMES,
-    OWNERS,
-    PART,
-    PLACES,
-    FolderHeader,
-    checksum,
-    file_names,
-    numbered,
-    read_array,
-)
+from spectralgp.graphs.partitioned import folder
 from spectralgp.graphs.partitioned.partitioning import Partitioning
 from spectralgp.graphs.weights import check_sums, small_integers
 
@@ -44,8 +32,8 @@ MAX_AUTO_HOPS = 8
 MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
 LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
 PROCESS = secrets.token_hex(8)  # distinguishes this process from an earlier one of the same number
-BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
-FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
+BESIDE = (folder.NAMES, folder.COORDINATES, folder.OWNERS, folder.PLACES)  # files that may stand beside the head
+FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{folder.PART}-\d{{5,}}")
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -86,7 +74,7 @@ class BuildDirectory:
 
     def store(self, step: str, number: int, make: Callable[[], Arrays]) -> None:
         """Write the arrays of a step, unless they exist; partitions go to the folder, synchronised to disk first."""
-        name, is_partition = numbered(step, number), step == PART
+        name, is_partition = folder.numbered(step, number), step == folder.PART
         target, beside = (self.folder if is_partition else self.scratch) / name, self.scratch / f"{name}.unfinished"
         if target.is_dir():
             return
@@ -110,7 +98,7 @@ class BuildDirectory:
 
     def stored(self, step: str, number: int, array: str) -> NDArray[Any]:
         """One of the arrays of a step, memory-mapped."""
-        return read_array(self.scratch / numbered(step, number) / f"{array}.npy")
+        return folder.read_array(self.scratch / folder.numbered(step, number) / f"{array}.npy")
 
     def publish(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file of the graph, unless it exists."""
@@ -175,10 +163,7 @@ def building(
     n_steps: int = 0,
     n_rounds: int = 2,
 ) -> Iterator[BuildDirectory]:
-    """Lock a folder and build in it; wrong arguments leave nothing there, and other errors leave the finished steps.
-
-    A bar shows steps, rounds over the partitions, and rings. Only the same `source` and nodes continue with a folder.
-    """
+    """Lock a folder and build in it; wrong arguments leave nothing there, and other errors leave the finished steps."""
     home, n_partitions = Path(request.folder).absolute(), as_integer(request.n_partitions, "n_partitions", 1, n_nodes)
     for name in names or ():  # written as JSON
         if not isinstance(name, str | int | float):
@@ -186,7 +171,7 @@ def building(
                 f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
                 "Pass names=[str(name) for name in names]."
             )
-    files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
+    files = {folder.HEAD, LOCK, LOCK_GUARD, *BESIDE}
     found = [home] if home.is_file() else home.glob("*")  # nothing if there is no such folder
     if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
@@ -196,10 +181,10 @@ def building(
     scratch = home / f"{SCRATCH}{_fingerprint([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
     partitioner = partitioner if isinstance(partitioner, str) else "given"
     build = BuildDirectory(home, scratch, n_nodes, n_partitions, request.n_hops, partitioner, names)
-    n_steps += n_rounds * n_partitions + build.deepest
+    n_steps += n_rounds * n_partitions + build.deepest  # a bar also shows rounds over the partitions, and rings
     with _locked(home), progress_bar("partition", n_steps, request.verbose):
         begun = {path for path in home.iterdir() if path.name.startswith(SCRATCH)}
-        if request.overwrite and ((home / HEAD).exists() or begun - {scratch}):
+        if request.overwrite and ((home / folder.HEAD).exists() or begun - {scratch}):
             _clear(home)
             begun = set()
         _require_unfinished(home)
@@ -218,20 +203,20 @@ def building(
             raise
 
 
-def _require_unfinished(folder: Path) -> None:
-    if (folder / HEAD).exists():
+def _require_unfinished(home: Path) -> None:
+    if (home / folder.HEAD).exists():
         raise ValueError(
-            f"folder must not hold a partitioned graph yet; got {folder}. Read it by PartitionedGraph.open, choose "
+            f"folder must not hold a partitioned graph yet; got {home}. Read it by PartitionedGraph.open, choose "
             "another folder, or pass overwrite=True."
         )
 
 
-def _clear(folder: Path) -> None:
+def _clear(home: Path) -> None:
     """Delete the files of a graph and nothing else: the head first, so that no partial graph looks complete."""
-    for name in (HEAD, *BESIDE):
-        (folder / name).unlink(missing_ok=True)
+    for name in (folder.HEAD, *BESIDE):
+        (home / name).unlink(missing_ok=True)
     # scratch folders go last: they identify the partitions
-    for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
+    for path in sorted(home.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
         if FOLDERS.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -250,9 +235,9 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(home: Path) -> Iterator[None]:
     """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
-    lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
+    lock, own = home / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
     if not _create_lock(lock, own):
         holder = _holder(lock)
         if _is_dead(holder, own):
@@ -266,7 +251,7 @@ def _locked(folder: Path) -> Iterator[None]:
             holder = _holder(lock)
             builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
             raise ValueError(
-                f"folder must be built by one process at a time; got {folder}, and another process builds here: "
+                f"folder must be built by one process at a time; got {home}, and another process builds here: "
                 f"{builder}. Wait until it is done, or choose another folder; if it runs no more, delete {lock}."
             )
     try:
@@ -421,22 +406,22 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     """Write partitions from their own rows, in canonical form over the user's nodes, then the head; clean up."""
     build.store_each("rows", lambda number: _own_rows(build, number, rows(number)))
     n_hops, numbers = _number_of_rings(build), range(build.n_partitions)
-    build.store_each(PART, lambda number: _partition_arrays(build, number, n_hops))
+    build.store_each(folder.PART, lambda number: _partition_arrays(build, number, n_hops))
     has_names, has_coordinates = build.names is not None, coordinates is not None
     if has_names:
-        build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
+        build.publish(folder.NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
     if coordinates is not None:
-        build.publish(COORDINATES, lambda path: np.save(path, coordinates))
+        build.publish(folder.COORDINATES, lambda path: np.save(path, coordinates))
     owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
     for number in numbers:
         nodes = build.order[build.own(number)]
         owners[nodes], places[nodes] = number, np.arange(len(nodes), dtype=np.int32)
-    build.publish(OWNERS, lambda path: np.save(path, owners))
-    build.publish(PLACES, lambda path: np.save(path, places))
-    names = file_names(build.n_partitions, has_names, has_coordinates)
+    build.publish(folder.OWNERS, lambda path: np.save(path, owners))
+    build.publish(folder.PLACES, lambda path: np.save(path, places))
+    names = folder.file_names(build.n_partitions, has_names, has_coordinates)
     n_entries, n_cut = np.sum([build.stored("rows", number, "counts") for number in numbers], axis=0).tolist()
     n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
-    head = FolderHeader(
+    head = folder.FolderHeader(
         n_nodes=build.n_nodes,
         n_edges=n_entries // 2,
         n_partitions=build.n_partitions,
@@ -447,7 +432,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
         sizes=tuple(np.diff(build.starts).tolist()),
         has_names=has_names,
         has_coordinates=has_coordinates,
-        files={name: checksum(build.folder / name) for name in names},
+        files={name: folder.checksum(build.folder / name) for name in names},
     )
-    build.publish(HEAD, head.write)
+    build.publish(folder.HEAD, head.write)
     shutil.rmtree(build.scratch, ignore_errors=True)

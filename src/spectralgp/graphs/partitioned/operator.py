@@ -382,13 +382,10 @@ def explained_failures(client: Any) -> Iterator[None]:
 
 
 def placed_evenly(before: Sequence[str], workers: Sequence[str]) -> list[str]:
-    """Worker of each partition, given its previous worker ("" for none) and the present workers.
-
-    Partitions stay with a living worker up to its share; others go to workers with free shares, consecutive ones to the
-    same; without workers none is assigned.
-    """
+    """Worker of each partition, given its previous worker ("" for none) and the present workers, if there are any."""
     if not workers:
         return [""] * len(before)
+    # partitions stay with a living worker up to its share; others to free shares, consecutive ones to the same worker
     n_partitions, n_workers = len(before), len(workers)
     stops = [n_partitions * number // n_workers for number in range(n_workers + 1)]
     room = {worker: stops[number + 1] - stops[number] for number, worker in enumerate(workers)}

@@ -27,11 +27,6 @@ LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
 MOST_DISTANT = 1_500  # inputs, at even intervals, for the median distance
 MARKOV_SMOOTHNESS = (0.5, 1.5, 2.5)  # of Matern kernels that are processes with one state, two or three
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
-_OF_A_DISTANCE = (
-    RBF,
-    sklearn_kernels.Matern,
-    sklearn_kernels.RationalQuadratic,
-)  # functions of |x - x'| / length_scale
 
 
 class MaternTerm(NamedTuple):
@@ -112,10 +107,7 @@ class InputForm:
         return inputs
 
     def read_new(self, inputs: Any, n_features: int, as_features: Callable[[Any], Array]) -> Any:
-        """Return new inputs as kernels take them, given the number of training features.
-
-        `as_features` validates an array of features. Without any, inputs have no columns, or are None for one signal.
-        """
+        """Return new inputs as kernels take them: `as_features`, or no columns if training inputs have none."""
         if n_features:
             return as_features(inputs)
         shape = (1, 0) if inputs is None else np.shape(inputs)
@@ -532,22 +524,20 @@ def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
 
 
 def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
-    """Logarithm of the inputs' typical distance for each free length scale that divides one; NaN for other parameters.
-
-    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out.
-    """
+    """Logarithm of the inputs' typical distance for each free length scale that divides one; NaN elsewhere."""
     if isinstance(kernel, sklearn_kernels.KernelOperator):
         return np.concatenate([length_scale_centres(part, inputs) for part in (kernel.k1, kernel.k2)])
     if isinstance(kernel, sklearn_kernels.Exponentiation):
         return length_scale_centres(kernel.kernel, inputs)
     centres: list[float] = []
+    # functions of |x - x'| / length_scale
+    is_of_distance = isinstance(kernel, RBF | sklearn_kernels.Matern | sklearn_kernels.RationalQuadratic)
     for parameter in (one for one in kernel.hyperparameters if not one.fixed):
-        is_distance = isinstance(kernel, _OF_A_DISTANCE) and parameter.name == "length_scale"
-        if not is_distance or inputs.shape[0] < 2:
+        if not is_of_distance or parameter.name != "length_scale" or inputs.shape[0] < 2:
             centres += [np.nan] * parameter.n_elements
-        elif parameter.n_elements == 1:
+        elif parameter.n_elements == 1:  # its square is centred at the median squared distance
             centres.append(half_log_median(inputs))
-        else:
+        else:  # they share it out
             spread = 0.5 * np.log(inputs.shape[1])
             centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
