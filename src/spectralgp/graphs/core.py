@@ -88,8 +88,7 @@ class GraphBase(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __sklearn_clone__(self) -> Self:
-        return self  # so that cross-validation computes its spectrum once
+    __sklearn_clone__ = __copy__  # so that cross-validation computes its spectrum once
 
 
 @dataclass(frozen=True, eq=False, repr=False)

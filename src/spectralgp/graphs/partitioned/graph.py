@@ -94,11 +94,8 @@ class PartitionedGraph(GraphBase):
         """Read the head."""
         folder = Path(self.folder).absolute()
         head = read_head(folder)
-        known = {
-            name: getattr(head, name) for name in ("n_partitions", "n_hops", "sizes", "cut", "halo", "partitioner")
-        }
-        for name, value in (known | {"folder": folder, "_head": head, "_cache": {}}).items():
-            object.__setattr__(self, name, value)
+        names = "n_partitions", "n_hops", "sizes", "cut", "halo", "partitioner"
+        vars(self).update({name: getattr(head, name) for name in names}, folder=folder, _head=head, _cache={})
 
     @classmethod
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:

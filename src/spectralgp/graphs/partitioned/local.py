@@ -160,11 +160,9 @@ _cache_lock = Lock()
 
 
 def laplacian(key: TaskKey, limit: float | None = None) -> LocalLaplacian:
-    """Rows of a partition, from the cache, of at most `limit` bytes, by default `cache_limit()`, or from its folder.
-
-    A pass takes partitions in turn, so that the one used last is needed latest: a full cache does not take a new one.
-    Only partitions of other graphs and forms, from earlier passes, are removed for it.
-    """
+    """Rows of a partition, from the cache, of at most `limit` bytes, by default `cache_limit()`, or from its folder."""
+    # a pass takes partitions in turn, so that the one used last is needed latest: a full cache does not take a new one;
+    # only partitions of other graphs and forms, from earlier passes, are removed for it
     with _cache_lock:
         if key in _cache:
             return _cache[key]

@@ -150,11 +150,8 @@ def predictive_distribution(
     likelihood: Likelihood, values: Array, mean: Array, variance: Array, beside: Array
 ) -> Array:
     """Probability that a value is no larger, where ``f ~ N(mean, variance)``."""
-
-    def below(latent: Array) -> Array:
-        return likelihood.distribution_at(values, latent, beside)
-
-    return np.clip(expectation(below, mean, variance, n_points=DENSITY_POINTS), 0.0, 1.0)
+    found = expectation(lambda f: likelihood.distribution_at(values, f, beside), mean, variance, DENSITY_POINTS)
+    return np.clip(found, 0.0, 1.0)
 
 
 def randomised_pit(
