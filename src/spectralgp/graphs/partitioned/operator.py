@@ -93,15 +93,20 @@ class PartitionedOperator(Operator):
             for number in range(graph.n_partitions)
         ]
         self._workers, self._known = [""] * graph.n_partitions, set[str]()
-        mention(f"partitions by Dask, {current_client().dashboard_link}")
+        mention(f"partitions by Dask, {self.client.dashboard_link}")
         super().__init__(graph.n_nodes, max(self.gather(self.each(local.largest_row, zip(self.keys)))))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_workers": [""] * len(self.keys), "_known": set()}  # other workers
 
+    @property
+    def client(self) -> Any:
+        """Dask's client."""
+        return current_client()
+
     def placed(self) -> list[str]:
         """Worker of each partition, to which tasks are pinned: Dask would move states to idle workers."""
-        workers = workers_of(current_client())
+        workers = workers_of(self.client)
         self._workers = placed_evenly(self._workers, workers)
         self._known |= set(workers)
         return self._workers
@@ -109,7 +114,7 @@ class PartitionedOperator(Operator):
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a task, on a worker given by the options or chosen by Dask."""
         name = getattr(function, "func", function).__name__
-        return current_client().submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", **options)
+        return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", **options)
 
     def each(self, function: Callable[..., Any], rows: Iterable[Sequence[Any]]) -> Futures:
         """Run one task per partition on its worker, each with its row of arguments."""
@@ -119,12 +124,12 @@ class PartitionedOperator(Operator):
     def gather(self, futures: Futures) -> list[Any]:
         """Gather results of tasks on the client."""
         self.settle(futures)
-        with explained_failures(current_client()):
-            return list(current_client().gather(futures))
+        with explained_failures(self.client):
+            return list(self.client.gather(futures))
 
     def settle(self, futures: Futures) -> None:
         """Wait until tasks are done: failures are raised here, and no long queue builds up."""
-        client, distributed = current_client(), require("distributed", "dask", PURPOSE)
+        client, distributed = self.client, require("distributed", "dask", PURPOSE)
         with explained_failures(client):
             while True:
                 try:
@@ -187,11 +192,11 @@ class PartitionedOperator(Operator):
         if graph.is_in_partition_order:
             chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
             place = delayed(local.as_block)
-            return list(current_client().compute([place(*pair) for pair in zip(self.keys, chunks, strict=True)]))
+            return list(self.client.compute([place(*pair) for pair in zip(self.keys, chunks, strict=True)]))
         chunks, starts = signals.rechunk({0: -1}).to_delayed().ravel(), np.cumsum([0, *signals.chunks[1]])
         split, described = delayed(local.split_chunk), (str(graph.folder), graph.content_hash, len(self.keys))
         pairs = zip(chunks, starts.tolist(), strict=False)
-        pieces = self._pieces(current_client().compute([split(*pair, *described) for pair in pairs]), len(self.keys))
+        pieces = self._pieces(self.client.compute([split(*pair, *described) for pair in pairs]), len(self.keys))
         return self.each(local.join_pieces, ((key, [own[key.number] for own in pieces]) for key in self.keys))
 
     def _pieces(self, wholes: Futures, n_pieces: int) -> list[Futures]:
