@@ -119,8 +119,12 @@ class Likelihood(ABC):
 
     def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
         """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``, for equations (35) and (36)."""
-        terms = expectation(lambda f: np.stack(np.broadcast_arrays(*self.at(values, f, beside))), mean, variance)
-        return self.constant(values, beside) + terms[0], terms[1], terms[2]
+        std = np.sqrt(variance)
+        logs, slopes, curvatures = self.constant(values, beside), np.zeros(np.shape(mean)), np.zeros(np.shape(mean))
+        for point, weight in zip(*RULES[POINTS], strict=True):
+            log, slope, curvature = self.at(values, mean + point * std, beside)
+            logs, slopes, curvatures = logs + weight * log, slopes + weight * slope, curvatures + weight * curvature
+        return logs, slopes, curvatures
 
     def mean(self, mean: Array, variance: Array, beside: Array) -> Array:
         """Mean of values over ``f ~ N(mean, variance)``."""
