@@ -333,9 +333,8 @@ def _read_labels(y: Any, graph: GraphBase) -> tuple[NDArray[Any], Alignment]:
     values = np.atleast_2d(np.ma.getdata(values))
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
     form = SignalFormat(names, order, is_flat)
-    return form.to_graph(np.where(labelled & ~masked, values, NO_LABEL)), Alignment(
-        form, len(values), graph.n_nodes, index
-    )
+    alignment = Alignment(form, len(values), graph.n_nodes, index)
+    return form.to_graph(np.where(labelled & ~masked, values, NO_LABEL)), alignment
 
 
 def _is_label(value: Any) -> bool:

@@ -16,15 +16,9 @@ from spectralgp._basics.tables import Table, as_table, is_counted, is_data_array
 from spectralgp.estimators.answers import training_numbers
 from spectralgp.estimators.reading import SignalFormat, TrainingData
 from spectralgp.graphs.weights import is_range
+from spectralgp.model import likelihoods
 from spectralgp.model.fields import LatentPosterior, ObservationModel
-from spectralgp.model.likelihoods import (
-    Gaussian,
-    Likelihood,
-    as_likelihood,
-    check_derivatives,
-    open_parameters,
-    with_first_values,
-)
+from spectralgp.model.likelihoods import Gaussian, Likelihood
 from spectralgp.model.likelihoods.base import AuxiliaryData, ValueCondition
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -191,7 +185,7 @@ def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryDa
         noises = alignment.entries(stated["noise_variance"], "noise_variance")
         if np.all(noises == noises[0, 0]):
             return replace(training, known_noise=as_positive(float(noises[0, 0]), "noise_variance"))
-    likelihood, values = as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
+    likelihood, values = likelihoods.as_likelihood(estimator.likelihood), np.asarray(training.values, dtype=float)
     own = _argument_of_values(likelihood, stated)
     beside = alignment.entries(stated[own], own) if own in stated else np.ones((form.kept.size, n_nodes))
     beside = beside[form.kept]
@@ -201,7 +195,7 @@ def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryDa
         names, columns = (INTERCEPT, *names), np.concatenate([np.ones((1, *values.shape)), columns])
     seen = np.isfinite(values)
     _check_entries(likelihood, values, beside, own, alignment, rows=np.flatnonzero(form.kept))
-    check_derivatives(likelihood, values[seen], beside[seen])
+    likelihoods.check_derivatives(likelihood, values[seen], beside[seen])
     flat = columns[:, seen]
     if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
         raise ValueError(
@@ -213,7 +207,7 @@ def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryDa
         likelihood, beside, noise = _gaussian_sites(likelihood, beside, values, own if own in stated else None)
     beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
     observed_by = ObservationModel.of(likelihood, beside, columns, values, INTERCEPT in names)
-    typical = observed_by.observations(values, with_first_values(likelihood)).rough_variance
+    typical = observed_by.observations(values, likelihoods.with_first_values(likelihood)).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
         noise = OWN_WHITE_SHARE * typical
     return replace(training, known_noise=noise, observed_by=observed_by, typical_variance=typical, effects=names)
@@ -266,7 +260,7 @@ def auxiliary_argument(posterior: LatentPosterior) -> tuple[str | None, bool]:
     takes = likelihood.beside
     if isinstance(likelihood, Gaussian):
         is_known = likelihood.scale == 1.0
-        takes = "weights" if open_parameters(own.likelihood) else "noise_variance" if is_known else None
+        takes = "weights" if likelihoods.open_parameters(own.likelihood) else "noise_variance" if is_known else None
     return takes, takes == "noise_variance" or bool(np.any(own.beside != 1))
 
 

@@ -124,14 +124,13 @@ def learn_on_graph(
     """
     timeline, values = _read(times, values, {"n_nodes": spectrum.graph.n_nodes})
     task = series_task(spectrum, timeline.times, values)
+    warm = None
     if start is None:
         kernel = ProcessKernel.open(components, power, rate, residual, RatePriors.of(components, timeline))
         kernel = kernel.bind(spectrum)  # its last form starts from constant filters too, not from its path alone
         kernel = kernel.with_theta(kernel.search().starting_points(spectrum, task.variance)[-1])
     else:
         kernel = replace(start.kernel, priors=RatePriors.of(start.kernel.components, timeline))
-    warm = None
-    if start is not None:
         model = GraphGP(spectrum, kernel, task.input_kernel, start.noise_variance)
         warm = Fit(model, 0.0, 0.0, start.certificate, start.outcome, start.detail, ())
     fit = _learnt(task, kernel, solver, warm, most_first)
