@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from spectralgp import Graph, GraphGPForecaster
 from spectralgp.model.statespace import MaternComponent
-from spectralgp.series import model as series_model
+from spectralgp.series import ensembles
 
 N_NODES, N_LEARNT = 5, 60
 RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
@@ -77,9 +77,9 @@ def test_densities_obey_the_chain_rule(fitted, kind, moves):
 
 def judged_by(values):
     """A model, and what validation blocks said while it was learnt."""
-    seen, judged = [], series_model.validated
+    seen, judged = [], ensembles.validated
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(series_model, "validated", lambda *args: seen.append(judged(*args)) or seen[-1])
+        patch.setattr(ensembles, "validated", lambda *args: seen.append(judged(*args)) or seen[-1])
         return GraphGPForecaster(RING, **QUICK).fit(values), seen[-1] if seen else None
 
 
