@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,16 +44,14 @@ class WeightedCandidates:
     is_learnt: bool = False  # whether the starts are fits to all signals
 
 
-@dataclass(eq=False)
 class Comparison:
     """Variants with their held-out scores, in the order of comparison."""
 
-    validation: Folds | HiddenEntries
-    solver: Solver
-    variants: list[Variant] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)  # with those of tuned means last
-    stages: list[FoldScores] = field(default_factory=list)  # one per call of score
-    held_out: FoldScores = field(init=False)  # of all candidates
+    def __init__(self, validation: Folds | HiddenEntries, solver: Solver) -> None:
+        self.validation, self.solver = validation, solver
+        self.variants, self.candidates = list[Variant](), list[Candidate]()  # the latter with those of tuned means last
+        self.stages: list[FoldScores] = []  # one per call of score
+        self.held_out: FoldScores  # of all candidates
 
     def score(self, variants: Sequence[Variant]) -> Array:
         """Score further variants."""
