@@ -308,9 +308,6 @@ def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------ decisions
-
-
 def validated(members: Sequence[EnsembleMember], steps: Array, values: Array, with_drift: bool) -> BlockValidation:
     """Validate members, learnt before both blocks, on these: weights, drift and calibration."""
     n_nodes, cuts = values.shape[1], block_ends(values)
