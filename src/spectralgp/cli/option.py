@@ -112,7 +112,6 @@ class OutputOptions:
         ),
     ] = None
     long: Annotated[
-        bool,
-        typer.Option("--long", help="Write one long table: label, node, mean, std; lower and upper with --level."),
+        bool, typer.Option("--long", help="Write one long table: label, node, mean, std; lower and upper with --level.")
     ] = False
     force: Force = False

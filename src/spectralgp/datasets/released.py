@@ -189,7 +189,9 @@ def fetch_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as beside:
-            _download(url, beside)
+            pooch = require("pooch", "data", "to download the paper's data")
+            with new_bar(total=1, desc=f"download of {file}", unit="B", unit_scale=True) as bar:  # pooch sets the total
+                pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES)(url, str(beside), None)
             _check(beside, file, f"the download of {url}", "it was not kept, try again")
     except OSError as error:  # no network, no such host, no such page, no room
         raise FileNotFoundError(
@@ -237,11 +239,3 @@ def _check(path: Path, file: str, shown: str, remedy: str) -> None:
             f"{shown} must be the released file with {kind} {expected}; got {found} ({n_bytes} bytes). "
             f"It is damaged, cut short or another version: {remedy}."
         )
-
-
-def _download(url: str, path: Path) -> None:
-    """Download an address to a file, with a progress bar."""
-    pooch = require("pooch", "data", "to download the paper's data")
-    title = f"download of {url.rpartition('/')[2]}"
-    with new_bar(total=1, desc=title, unit="B", unit_scale=True) as bar:  # pooch sets the total
-        pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES)(url, str(path), None)

@@ -189,10 +189,5 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
-MIGRATIONS = (
-    (8, _merge_independent),
-    (8, _replace_solver),
-    (3, _rename),
-    (3, _settle),
-    (7, _share),
-)  # each with the last version it is for
+# each with the last version it is for
+MIGRATIONS = ((8, _merge_independent), (8, _replace_solver), (3, _rename), (3, _settle), (7, _share))

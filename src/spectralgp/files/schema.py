@@ -25,7 +25,6 @@ from spectralgp._basics.saved import UNSAVED, Axes, Range, StoredAs, kinds_of
 Kind = Any
 Maker = Callable[..., Any]
 LARGEST_INTEGER = 2**53  # of those without a limit of their own: what a double holds
-ANY = Range()
 KINDS: dict[Any, Kind] = {}  # of types that are not stored by their annotations, and of abstract classes
 SHARED: dict[type, str] = {}  # types of shared objects, with the table of the file that holds each once
 RECORDS: dict[Any, type[Struct]] = {}  # by type
@@ -100,10 +99,6 @@ def special(read: Callable[[Any, Any], Any], table: str | None = None) -> Kind:
     return type(read.__name__, (HookedValue,), {"_read": staticmethod(read), "_table": table})
 
 
-def _position(found: Any, _: Any) -> int:
-    return convert(found, int)
-
-
 def _is_below(value: Any, limit: Range) -> bool:
     return bool(np.any(value <= limit.least if limit.is_open else value < limit.least))
 
@@ -158,15 +153,16 @@ def either(base: type, records: Iterable[type[Struct]]) -> Kind:
 def kind_of(hint: Any) -> Kind:
     """Type of a value in files, by its annotation."""
     base, *limits = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    for one in limits:
-        if isinstance(one, StoredAs):
-            return kind_of(one.kind)
-    if base in KINDS or base in SHARED:
-        return KINDS[base] if base in KINDS else special(_position, SHARED[base])
-    limit = next((one for one in limits if isinstance(one, Range)), ANY)
-    for one in limits:
-        if isinstance(one, Axes):
-            return _array_of(base, one, limit)
+    said: dict[type, Any] = {type(one): one for one in limits}
+    if StoredAs in said:
+        return kind_of(said[StoredAs].kind)
+    if base in KINDS:
+        return KINDS[base]
+    if base in SHARED:
+        return special(lambda found, _: convert(found, int), SHARED[base])
+    limit = said.get(Range, Range())
+    if Axes in said:
+        return _array_of(base, said[Axes], limit)
     origin, parts = get_origin(base), get_args(base)
     if origin in (Union, UnionType):
         return Union[*map(kind_of, parts)]

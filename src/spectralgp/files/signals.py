@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -64,20 +64,15 @@ def signals_from_file(
     table = read_table(path)
     is_long = layout == "long" or (layout == "auto" and None not in (table.place("node"), table.place("value")))
     signals = (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
-    if in_order and not is_long:  # signals of a long table are sorted
-        _require_order(table, signals.index)
-    return signals.rename(columns={str(name): name for name in graph.names or ()})
-
-
-def _require_order(table: FileTable, index: pd.Index[Any]) -> None:
-    """Refuse times that are repeated or go back, with the numbers of both rows; labels have no order."""
-    wrong = np.flatnonzero(index.dtype != object and np.asarray(index[1:] <= index[:-1]))
-    if wrong.size:
+    index = signals.index
+    wrong = np.flatnonzero(index.dtype != object and np.asarray(index[1:] <= index[:-1]))  # labels have no order
+    if in_order and not is_long and wrong.size:  # signals of a long table are sorted
         row = int(wrong[0])
         before, after = index[row], index[row + 1]
         got = f"{after} {'again' if before == after else f'after {before}'} (row {table.rows[row]})"
         condition = "have its rows in the order of time where they are inputs (lag), one for each time"
         table.refuse(condition, got, row + 1, 0, "Sort them, and drop or average copies.")
+    return signals.rename(columns={str(name): name for name in graph.names or ()})
 
 
 def _from_wide(table: FileTable, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:

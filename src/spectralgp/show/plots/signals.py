@@ -110,7 +110,11 @@ def plot_signal(
         shrink = min(1.0, np.sqrt(60.0 / size))
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), markerscale=shrink, **look)
     if labels is not None:
-        _write_labels(ax, coordinates, labels, np.where(known[:, None], nodes.to_rgba(values), 1.0), size)
+        colours = np.where(known[:, None], nodes.to_rgba(values), 1.0)
+        is_light = colours[:, :3] @ np.array([0.299, 0.587, 0.114]) > 0.5  # under a text in black, else in white
+        text: dict[str, Any] = {"fontsize": 0.42 * np.sqrt(size), "ha": "center", "va": "center", "zorder": 3}
+        for (x, y), label, light in zip(coordinates, labels, is_light, strict=True):
+            ax.text(x, y, label, color="black" if light else "white", **text)
     ax.set_aspect(aspect)
     ax.set_axis_off()
     if colorbar:
@@ -157,14 +161,6 @@ def _draw_nodes(
     if empty.any():
         ax.scatter(across[empty], up[empty], facecolors="white", label=missing_label, **wide)
     return nodes
-
-
-def _write_labels(ax: Axes, places: Array, labels: Sequence[str], colours: Array, size: float) -> None:
-    """Write labels on nodes of these colours, black on light ones and white on dark ones."""
-    is_light = colours[:, :3] @ np.array([0.299, 0.587, 0.114]) > 0.5
-    for (x, y), label, light in zip(places, labels, is_light, strict=True):
-        text: dict[str, Any] = {"fontsize": 0.42 * np.sqrt(size), "color": "black" if light else "white"}
-        ax.text(x, y, label, ha="center", va="center", zorder=3, **text)
 
 
 def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> int:
