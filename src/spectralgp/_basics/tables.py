@@ -285,17 +285,11 @@ def _from_xarray(
 
 
 def rows_first(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None = None) -> Any:
-    """An array of xarray with the dimension of the rows before that of the nodes, or of other columns."""
-    along = _dimension_of_columns(array, argument, names, rows)
-    return array.transpose(next(dim for dim in array.dims if dim != along), along)
-
-
-def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
-    """Dimension of the nodes: the one with their names, or with the name "node", or the one other than the rows."""
+    """An array of xarray with its rows first; the other dimension has the names of the nodes, or the name "node"."""
     if rows is not None and rows in array.dims:
-        return next(dim for dim in array.dims if dim != rows)
+        return array.transpose(rows, ...)
     if argument == "X":  # whose columns are features, of any names
-        return array.dims[1]
+        return array
     wanted = set(names or ())
     found = {dim: set(array.indexes[dim].tolist()) if dim in array.indexes else set() for dim in array.dims}
     for chosen in (
@@ -304,7 +298,7 @@ def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable]
         [dim for dim in array.dims if found[dim] & wanted],
     ):
         if len(chosen) == 1:
-            return chosen[0]
+            return array.transpose(..., *chosen)
     raise ValueError(
         f"{argument} must have one dimension whose coordinate holds the names of the nodes, or that is called "
         f"{NODE!r}; got {array.dims}, of which neither is, or both are. Say which it is: "

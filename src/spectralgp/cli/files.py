@@ -212,8 +212,8 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     """Names of a fitted model's inputs; None without inputs."""
     if not hasattr(model, "n_features_in_"):
         return None
-    names = getattr(model, "feature_names_in_", None)
-    return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
+    numbered = [f"x{place}" for place in range(model.n_features_in_)]
+    return [str(name) for name in getattr(model, "feature_names_in_", numbered)]
 
 
 def fitted_inputs(model: GraphGPRegressor, inputs: list[str] | None) -> InputColumns:

@@ -224,10 +224,7 @@ def reference_of(errors: Sequence[PredictionErrors]) -> int:
 def comparison_words(
     errors: PredictionErrors, pits: Array, others: Sequence[PredictionErrors], imputed: Sequence[PredictionErrors]
 ) -> list[str]:
-    """Sentences that compare a model with baselines of prediction and of imputation, and judge its calibration.
-
-    The first of `imputed` is the model, the others are baselines; there are none without missing values.
-    """
+    """Sentences on baselines of prediction and, if any, of imputation (the model first), and on the calibration."""
     ours, *ours_imputed = (replace(one, name=f"learnt model ({one.name})") for one in [errors, *imputed[:1]])
     return [
         *words.baseline_words([ours, *others], words.SOURCES["held out"]["scored"]),

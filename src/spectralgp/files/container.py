@@ -56,10 +56,7 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
 
 
 def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]], int]:
-    """Return the JSON, the arrays and the version of a file, of which nothing is executed.
-
-    Sizes are compared with that of the file before any memory is taken.
-    """
+    """Return JSON, arrays and version of a file; nothing is executed, and sizes are checked before memory is taken."""
     safetensors = require("safetensors", "files", PURPOSE)
     if not Path(path).is_file():
         raise FileNotFoundError(f"path must name a model file; got {path}, where there is no file. Check the name.")

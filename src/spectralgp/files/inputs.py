@@ -137,10 +137,7 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
 
 
 def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFrame:
-    """Times of the signals, as by `times_of`, as inputs in a column named "time".
-
-    `clock` is the required kind of times, such as that of a fitted model; any kind unless given.
-    """
+    """Times of the signals, as by `times_of`, in a column named "time"; they must be of the kind `clock` if given."""
     pandas = require("pandas", "cli", "to read signals from files")
     times = times_of(index)
     if clock not in (None, clock_kind(index)):

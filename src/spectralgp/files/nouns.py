@@ -72,10 +72,9 @@ def _name(found: Any, reading: Any) -> Any:
 
 
 def _scales(found: Any, _: Any) -> Any:
-    is_one = not isinstance(found, list)
-    return (
-        convert(found, kind_of(Positive)) if is_one else np.array(convert(found, kind_of(several(Positive, least=1))))
-    )
+    if isinstance(found, list):
+        return np.array(convert(found, kind_of(several(Positive, least=1))))
+    return convert(found, kind_of(Positive))
 
 
 def _limits(found: Any, _: Any) -> Any:

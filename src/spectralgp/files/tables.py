@@ -346,10 +346,7 @@ def following(index: pd.Index[Any], n_rows: int) -> list[Any]:
 
 
 def dialect_of(path: Path | str, date_format: str | None = None) -> dict[str, Any]:
-    """Options of pandas' `to_csv` that write tables as in a file of text.
-
-    Dates are in `date_format`, or as in the first row (20240131, 2024-01-31T12:00).
-    """
+    """Options of pandas' `to_csv` that write as in a text file, with dates in `date_format` or as in its first row."""
     table = read_table(path)
     if not table.separator:
         return {"date_format": date_format}
@@ -415,10 +412,7 @@ def as_long(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True, **dialect: Any) -> None:
-    """Write tables as CSV, in the dialect of `dialect_of`, or, by their suffix, Parquet.
-
-    No file is replaced before all of them are written.
-    """
+    """Write tables as CSV, in the dialect of `dialect_of`, or as Parquet; none is replaced before all are written."""
     with ExitStack() as stack:
         for path, frame in frames.items():
             beside = stack.enter_context(atomic_write(path))
