@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import spectralgp
 from spectralgp.cli import option
 from spectralgp.cli.app import Answer, check_outputs, command
 
@@ -65,7 +66,6 @@ def fit(
       spectralgp fit --graph files/edges.csv --signals files/incomes.csv \
         --inputs lag:1 --out model.sgp
     """
-    from spectralgp import GraphGPRegressor
     from spectralgp.cli import files
     from spectralgp.cli.learning import classifier_of, forecaster_of, kernel_named, learnt, regressor_of, with_degree
 
@@ -96,7 +96,7 @@ def fit(
     with files.naming_file(path):
         model.fit(*given, **beside)
     seconds = perf_counter() - start
-    if isinstance(model, GraphGPRegressor) and data is not None:
+    if isinstance(model, spectralgp.GraphGPRegressor) and data is not None:
         model.input_recipe_, evidence = data.recipe, f"Log evidence {model.log_marginal_likelihood_:.2f} nats; "
     model.save(out)
     known = {"model": out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
@@ -147,12 +147,11 @@ def predict(
       spectralgp predict model.sgp --signals files/later.csv \
         --level 0.9 --out predicted.csv
     """
-    from spectralgp import GraphGPClassifier, load
     from spectralgp.cli import answers, files
 
     _check_output(output)
-    found = load(model)
-    if isinstance(found, GraphGPClassifier):
+    found = spectralgp.load(model)
+    if isinstance(found, spectralgp.GraphGPClassifier):
         beside = (observing.exposure, observing.trials, output.std, output.level, output.long)
         if any((signals, inputs, at, observed, *beside)) or not found._alignment.form.is_flat:
             raise typer.BadParameter("a model of classes of nodes must be given --out alone; got more options.")
@@ -294,14 +293,13 @@ def forecast(
         --inputs time --season auto --out series.sgp
       spectralgp forecast series.sgp --steps 3 --level 0.9 --out forecast.csv
     """
-    from spectralgp import GraphGPForecaster, load
     from spectralgp.cli import files
     from spectralgp.files.tables import side_by_side, with_intervals, write_tables
     from spectralgp.scores import interval_half_width
 
     check_outputs(out, std, lower, upper, force=force)
-    fitted = load(model)
-    if not isinstance(fitted, GraphGPForecaster):
+    fitted = spectralgp.load(model)
+    if not isinstance(fitted, spectralgp.GraphGPForecaster):
         raise ValueError(
             f"{model} must hold a series, as `spectralgp fit --inputs time --season auto` saves it; got a model of "
             "signals or classes. Use `spectralgp predict`."
@@ -350,12 +348,11 @@ def update(
         --inputs lag:1 --out model.sgp --force
       spectralgp update model.sgp --signals files/later.csv --out later.sgp
     """
-    from spectralgp import GraphGPForecaster, load
     from spectralgp.cli import answers, files
 
     check_outputs(out, scores, force=force)
-    fitted, target = load(model), model if out is None else out
-    if isinstance(fitted, GraphGPForecaster):
+    fitted, target = spectralgp.load(model), model if out is None else out
+    if isinstance(fitted, spectralgp.GraphGPForecaster):
         answer = answers.update_series(fitted, model, signals, files.input_parts(inputs), table, scores)
         said = (
             f"Added {answer['n_new']} rows; the series has {answer['n_steps']}: {target}\nThe most anomalous row is "
@@ -406,20 +403,19 @@ def plot(
       spectralgp plot missing.sgp --node Maine --node Texas \
         --signals files/missing.csv --out nodes.png
     """
-    from spectralgp import GraphGPForecaster, load
     from spectralgp.cli import files, pictures
 
     nodes = node or []
     check_outputs(out, force=force)
     pictures.check_picture(out, nodes, draw_map, row)
-    fitted = load(model)
-    if not isinstance(fitted, GraphGPForecaster):
+    fitted = spectralgp.load(model)
+    if not isinstance(fitted, spectralgp.GraphGPForecaster):
         files.signal_model(fitted, model)
     names = [str(name) for name in fitted.node_names_ or range(fitted.graph_.n_nodes)]
     unknown = [name for name in nodes if name not in names]
     if unknown:
         raise ValueError(f"--node must be a node of {model}; got {unknown[0]}. The first of them are {names[:5]}.")
-    if isinstance(fitted, GraphGPForecaster):
+    if isinstance(fitted, spectralgp.GraphGPForecaster):
         if inputs is not None:
             raise typer.BadParameter("--inputs must be left out for a series.")
     else:
@@ -431,7 +427,7 @@ def plot(
             raise typer.BadParameter("--signals must come with --node or --map: filters are drawn without.")
     figure, axes = pictures.new_figure(len(nodes), draw_map)
     with files.naming_file(model if signals is None else signals):
-        if isinstance(fitted, GraphGPForecaster):
+        if isinstance(fitted, spectralgp.GraphGPForecaster):
             past = None if signals is None else files.signal_table(signals, fitted.graph_, table)
             pictures.draw_series(fitted, past, [names.index(name) for name in nodes], draw_map, steps, level, axes)
         else:
@@ -473,13 +469,12 @@ def report(
     Example (the model is that of `spectralgp fit --help`):
       spectralgp report model.sgp --signals files/later.csv --out report.html
     """
-    from spectralgp import GraphGPForecaster, load
     from spectralgp.cli import files
 
     check_outputs(out, force=force)
-    fitted, given = load(model), tuple[Any, ...]()
+    fitted, given = spectralgp.load(model), tuple[Any, ...]()
     options: dict[str, Any] = {"title": title, "aspect": "equal" if aspect is None else aspect}
-    if isinstance(fitted, GraphGPForecaster):
+    if isinstance(fitted, spectralgp.GraphGPForecaster):
         exogenous = files.exogenous(fitted, files.input_parts(inputs).table, table.date_format)
         given = (None if signals is None else files.signal_table(signals, fitted.graph_, table), exogenous)
         options["horizon"] = steps

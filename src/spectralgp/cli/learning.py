@@ -16,15 +16,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from spectralgp import (
-    Chebyshev,
-    GraphGPClassifier,
-    GraphGPForecaster,
-    GraphGPRegressor,
-    GraphKernel,
-    Polynomial,
-    Stacking,
-)
+from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Polynomial, Stacking
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar, step_done
 from spectralgp._basics.saved import kinds_of
@@ -34,6 +26,7 @@ from spectralgp.cli.option import AUTO, LearningOptions
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputation_errors, prediction_errors
 from spectralgp.model.kernels.named import PositiveParameters
+from spectralgp.model.spectra import Chebyshev
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 from spectralgp.show.report import words
 

@@ -18,14 +18,8 @@ from spectralgp.learning.baselines import PredictionErrors, baselines_of, imputa
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.search import ComparedModel
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.model.fields import (
-    Mixture,
-    Posterior,
-    PredictiveDistribution,
-    leave_one_out,
-    probability_transforms,
-    standard_deviation,
-)
+from spectralgp.model import fields
+from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
@@ -309,9 +303,10 @@ def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, trainin
     """Predictions of new signals; their missing values are imputed given all of them at once, as in `impute`."""
     observed, at = new.observed, new.at
     densities = at.log_density(graph.as_native(observed), joint=False)
-    mean, std, density = (_host_array(one) for one in (at.mean, standard_deviation(at, include_noise=True), densities))
+    deviations = fields.standard_deviation(at, include_noise=True)
+    mean, std, density = (_host_array(one) for one in (at.mean, deviations, densities))
     imputed = _imputed(heaviest, observed, lambda: at.given(observed))
-    pit, labels = probability_transforms(at, observed, np.random.default_rng(0)), tuple(new.labels)
+    pit, labels = fields.probability_transforms(at, observed, np.random.default_rng(0)), tuple(new.labels)
     return Predictions("held out", labels, observed, mean, std, density, observed_mean(training, 0), imputed, pit)
 
 
@@ -321,7 +316,7 @@ def _training_predictions(
     """Leave-one-out predictions of training signals, or those of the fit if leave-one-out has no closed form."""
     if heaviest.entries is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.form.as_new(heaviest.inputs))
-        mean, std = _host_array(prediction.mean), _host_array(standard_deviation(prediction, include_noise=True))
+        mean, std = _host_array(prediction.mean), _host_array(fields.standard_deviation(prediction, include_noise=True))
         return Predictions("fitted", labels, training, mean, std, None, observed_mean(training, 0))
     left = leave_one_out(posterior)
     known = np.isfinite(training)
