@@ -15,6 +15,7 @@ from spectralgp import GraphGPForecaster, GraphGPRegressor
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.cli import files
+from spectralgp.show import plots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +44,8 @@ def check_picture(out: Path, nodes: Sequence[str], is_map: bool, row: str | None
 
 def new_figure(n_nodes: int, is_map: bool) -> tuple[Figure, Sequence[Axes]]:
     """Figure with a panel per node, or with one."""
-    import matplotlib
-
-    matplotlib.use("agg")  # without a screen
     pyplot = require("matplotlib.pyplot", "plots", "to draw")
+    pyplot.switch_backend("agg")  # without a screen
     n_panels = max(n_nodes, 1)
     size = MAP_SIZE if is_map else (WIDTH, HEIGHT * n_panels)
     figure, axes = pyplot.subplots(n_panels, 1, squeeze=False, sharex=True, layout="constrained", figsize=size)
@@ -62,10 +61,8 @@ def draw_signals(
     axes: Sequence[Axes],
 ) -> None:
     """Draw nodes over time, a row of the signals on a map if no nodes are given, or filters without signals."""
-    from spectralgp.show.plots import plot_filter, plot_imputed, plot_prediction
-
     if data is None:
-        plot_filter(model, ax=axes[0])
+        plots.plot_filter(model, ax=axes[0])
         return
     observed = data.signals
     completed, std = model.set_output(predict="pandas").impute(data.inputs, observed)
@@ -76,20 +73,18 @@ def draw_signals(
         column = columns[name]
         values = observed.iloc[:, column]
         if values.isna().any():
-            plot_imputed(observed, completed, std, column, ax=ax, level=level)
+            plots.plot_imputed(observed, completed, std, column, ax=ax, level=level)
             continue
         mean, spread = model.predict(data.inputs, return_std=True, include_noise=True)
         own = observed.columns[column]
         along: dict[str, Any] = {"positions": observed.index} if observed.index.dtype != object else {"sort": False}
-        plot_prediction(values, mean[own], spread[own], ax=ax, level=level, ylabel=name, **along)
+        plots.plot_prediction(values, mean[own], spread[own], ax=ax, level=level, ylabel=name, **along)
 
 
 def _draw_row(
     model: GraphGPRegressor, observed: pd.DataFrame, completed: pd.DataFrame, row: str | None, ax: Axes
 ) -> None:
     """Draw a row on a map, the last one by default."""
-    from spectralgp.show.plots import plot_signal
-
     labels = [str(label).removesuffix(" 00:00:00") for label in observed.index]
     if row is not None and row not in labels:
         raise ValueError(f"--row must be a label of a row; got {row}. The last of them are {labels[-3:]}.")
@@ -97,7 +92,7 @@ def _draw_row(
     graph = model.graph_.require_whole("to be drawn")
     ordered = list(graph.names or observed.columns)
     known, imputed = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
-    plot_signal(graph, known, imputed=imputed, ax=ax, aspect=map_aspect(graph.coordinates))
+    plots.plot_signal(graph, known, imputed=imputed, ax=ax, aspect=map_aspect(graph.coordinates))
     ax.set_title(labels[place])
 
 
@@ -111,14 +106,12 @@ def draw_series(
     axes: Sequence[Axes],
 ) -> None:
     """Draw forecasts of nodes, a map of forecasts, or the time scales of a series by frequency."""
-    from spectralgp.show.plots import plot_forecast, plot_forecast_map, plot_rates
-
     if is_map:
-        plot_forecast_map(model, steps or 1, ax=axes[0], aspect=map_aspect(model.graph_.coordinates))
+        plots.plot_forecast_map(model, steps or 1, ax=axes[0], aspect=map_aspect(model.graph_.coordinates))
     elif not nodes:
-        plot_rates(model, ax=axes[0])
+        plots.plot_rates(model, ax=axes[0])
     for node, ax in zip(nodes, axes, strict=False):
-        plot_forecast(model, node, steps or DEFAULT_STEPS, past=past, levels=(level,), ax=ax)
+        plots.plot_forecast(model, node, steps or DEFAULT_STEPS, past=past, levels=(level,), ax=ax)
 
 
 def map_aspect(coordinates: Any) -> Any:
