@@ -41,8 +41,6 @@ from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Candidate, Draws, Fit, Solver, Stacking, Task
 from spectralgp.learning.fitting import FittedModels, condition_all
 from spectralgp.learning.objective import NoiseVariances
-from spectralgp.learning.search import ComparedModel
-from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import EffectPrior, GraphGP, ObservationModel, ProcessKernel, Shrinkage
 from spectralgp.model.fields.classes import ClassSites
 from spectralgp.model.kernels import GraphKernel, Response
@@ -270,8 +268,8 @@ def _fit(fit: SeriesFit) -> None:
 
 # -------------------------------------------------------------------------------------------- fitted estimators
 
-# parts of learnt models that files hold; the others are computed from these
-KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
+# of learnt models, beside their candidates; the others of their parts are computed from these
+KEPT = {name: hint for name, hint in hints_of(FittedModels).items() if name != "candidates"}
 
 
 def parameters_of(reading: Any, **found: Any) -> dict[str, Any]:
@@ -341,22 +339,12 @@ FITTED = record(
     input_recipe=InputRecipe | None,
     effects=several(str),  # names of fixed effects
 )
-LEARNT = record(
-    SimpleNamespace,
-    **each("raw_fits fits", several(Fit)),  # as many as candidates, and draws too
-    weights=Annotated[Array, axes("n_members")],
-    draws=several(Draws),
-    tried=several(ComparedModel),
-    order=TimeOrder | None,
-    filling=Annotated[Array, axes("n_members")] | None,
-    note=str,
-)
 REGRESSOR = record(
     SimpleNamespace,
     kind=Literal["regressor"],
     **WHOLE,
     candidates=several(Candidate, least=1),
-    learnt=LEARNT,
+    learnt=record(SimpleNamespace, **KEPT, fits=several(Fit)),
     estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
 )
 

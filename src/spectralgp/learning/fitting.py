@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import announce, mention, quietly, step_done
+from spectralgp._basics.saved import UNSAVED, axes
 from spectralgp.learning.candidates import Candidate, Choices, learn_candidates
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
@@ -39,14 +40,14 @@ class FittedModels:
 
     candidates: tuple[Candidate, ...]  # with a weight, unless the user asked for them
     raw_fits: tuple[Fit, ...]  # one per candidate, in the units of learning
-    weights: Array  # one per candidate, of predictions; they add up to one
+    weights: Annotated[Array, axes("n_members")]  # one per candidate, of predictions; they add up to one
     draws: tuple[Draws, ...]  # one per candidate: its models in the posterior
-    posterior: Posterior | Mixture  # conditioned on all signals
+    posterior: Annotated[Posterior | Mixture, UNSAVED]  # conditioned on all signals
     tried: tuple[ComparedModel, ...] = ()  # all compared models; empty for a single model
     order: TimeOrder | None = None  # of the rows, if models were compared by forward chaining
-    filling: Array | None = None  # weights of imputed values, if they differ
+    filling: Annotated[Array, axes("n_members")] | None = None  # weights of imputed values, if they differ
     note: str = ""  # for the summary: treatment of many signals
-    conditioned_on: Indices | None = None  # signals of the posterior; all unless given
+    conditioned_on: Annotated[Indices | None, UNSAVED] = None  # signals of the posterior; all unless given
 
     __getstate__ = without_caches
 
