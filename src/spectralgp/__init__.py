@@ -8,10 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" says that a name is public
-    from spectralgp.estimators import GraphGPClassifier as GraphGPClassifier
-    from spectralgp.estimators import GraphGPForecaster as GraphGPForecaster
-    from spectralgp.estimators import GraphGPRegressor as GraphGPRegressor
-    from spectralgp.estimators import load as load
+    from spectralgp.estimators import *  # noqa: F403
     from spectralgp.graphs import Graph as Graph
     from spectralgp.graphs import as_graph as as_graph
     from spectralgp.graphs.partitioned import PartitionedGraph as PartitionedGraph

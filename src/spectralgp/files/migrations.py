@@ -130,9 +130,8 @@ def _settle(state: Json, arrays: Arrays) -> None:
             found["spectrum"] = tasks[0]["spectrum"]
         if old["noise_floor"] is not None and found["noise_variance"] is None:
             signals = _signals(state, arrays, tasks[0])
-            found["noise_variance"] = _bounds_of(
-                old["noise_floor"], (signals.variance or 1.0) * signals.units.spread**2
-            )
+            variance = (signals.variance or 1.0) * signals.units.spread**2
+            found["noise_variance"] = _bounds_of(old["noise_floor"], variance)
         if old["n_folds"] is not None:
             found["input_kernel"] = old["kernel"]
             found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")}

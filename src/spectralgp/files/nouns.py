@@ -26,7 +26,6 @@ from spectralgp.files.schema import (
     are_shares,
     check,
     derived,
-    each,
     either,
     ensure,
     ensure_shape,
@@ -96,8 +95,8 @@ FORMULAS: dict[type, dict[str, Kind]] = {  # of scikit-learn
     of_inputs.DotProduct: {"sigma_0": NotNegative, "sigma_0_bounds": LIMITS},
     of_inputs.WhiteKernel: {"noise_level": NotNegative, "noise_level_bounds": LIMITS},
     of_inputs.ConstantKernel: {"constant_value": NotNegative, "constant_value_bounds": LIMITS},
-    of_inputs.Sum: each("k1 k2", of_inputs.Kernel),
-    of_inputs.Product: each("k1 k2", of_inputs.Kernel),
+    of_inputs.Sum: {"k1": of_inputs.Kernel, "k2": of_inputs.Kernel},
+    of_inputs.Product: {"k1": of_inputs.Kernel, "k2": of_inputs.Kernel},
     of_inputs.Exponentiation: {"kernel": of_inputs.Kernel, "exponent": int | float},
 }
 either(of_inputs.Kernel, (record(noun, tagged=True, **fields) for noun, fields in FORMULAS.items()))
@@ -301,10 +300,8 @@ FORM: dict[str, Kind] = {
 }
 AUTO = Literal["auto"]
 SETTINGS = Literal["auto", "exact", "chebyshev"] | SpectrumSettings
-OF_ANY: dict[str, Kind] = {
-    "graph": bool,
-    "verbose": Annotated[int, ge(-(2**31))],
-}  # whether there is a graph: the file's
+# whether there is a graph, which is the file's
+OF_ANY: dict[str, Kind] = {"graph": bool, "verbose": Annotated[int, ge(-(2**31))]}
 
 # ------------------------------------------------------------------------------------------------------ regressors
 
@@ -322,7 +319,8 @@ PARAMETERS = record(
     stacking=Stacking | None,  # beside its kernels
     random_state=Count | None,
     likelihood=Literal[*named_likelihoods()] | Likelihood,
-    **each("center scale", Literal["auto", "global", "node"] | None),
+    center=Literal["auto", "global", "node"] | None,
+    scale=Literal["auto", "global", "node"] | None,
 )
 FITTED = record(
     SimpleNamespace,
@@ -396,7 +394,8 @@ FORECASTER = record(
         components=AUTO | several(Component, least=1),
         seasons=AUTO | float | several(float) | None,
         calendar=AUTO | several(str) | None,
-        **each("residual drift", AUTO | None),
+        residual=AUTO | None,
+        drift=AUTO | None,
     ),
     **FORM,
     time_column=str | None,

@@ -123,11 +123,6 @@ def several(kind: Kind, least: int = 0) -> Kind:
     return Annotated[tuple[kind, ...], Range(least)]
 
 
-def each(names: str, kind: Kind) -> dict[str, Kind]:
-    """Several fields of one kind."""
-    return dict.fromkeys(names.split(), kind)
-
-
 def hints_of(noun: type) -> dict[str, Any]:
     """Annotations of the fields of a dataclass that files hold."""
     hints = get_type_hints(noun, include_extras=True)
