@@ -122,7 +122,9 @@ def test_labels_with_levels_stay_so_in_xarray():
 
 
 def test_rows_are_labelled_by_their_index_or_their_numbers():
-    assert tables.row_labels(None, 2, 3) == ("row 3", "row 4")
+    assert (tables.row_labels(None, 2), tables.row_labels(None, 2, 3)) == (("row 0", "row 1"), ("row 3", "row 4"))
+    days = np.array(["2018-04-01", "2018-04-02"], dtype="M8[ns]")
+    assert tables.row_labels(days, 2) == ("2018-04-01", "2018-04-02")
     assert tables.row_labels(pd.RangeIndex(5, 7), 2, 3) == ("row 5", "row 6")
     assert tables.row_labels(pd.Index([4, 2]), 2) == ("4", "2")
     assert tables.row_labels(pd.DatetimeIndex(["2020-01-01 00:30", "2020-01-02"]), 2) == (
@@ -157,6 +159,9 @@ def test_dates_are_days_whatever_holds_them():
     np.testing.assert_array_equal(tables.days_of(np.array(stamps, dtype=object)), [2.5, 1.0, 0.25])
     zoned = np.array([datetime(1970, 1, 2, 3, tzinfo=timezone(timedelta(hours=3)))], dtype=object)
     np.testing.assert_array_equal(tables.days_of(zoned), [1.0])
+    assert tables.days_of(np.array(["1970-01-02", "1970-01-01T12"], dtype="datetime64[h]")).tolist() == [1.0, 0.5]
+    assert tables.days_of(np.array([date(1971, 1, 1)])).tolist() == [365.0]
+    assert tables.days_of(np.array([3.0])) is None
     assert tables.days_of(np.array([date(1970, 1, 2), 1.0], dtype=object)) is None
     assert tables.days_of(np.array([], dtype=object)) is None
 

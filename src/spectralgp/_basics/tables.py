@@ -121,18 +121,7 @@ def _repeated(names: Iterable[Hashable], condition: str) -> ValueError:
 
 
 def days_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Convert dates to days since 1970, in UTC if they have a time zone; None for other values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from datetime import date
-    >>> from spectralgp._basics.tables import days_of
-    >>> days_of(np.array(["1970-01-02", "1970-01-01T12"], dtype="datetime64[h]")).tolist()
-    [1.0, 0.5]
-    >>> days_of(np.array([date(1971, 1, 1)])).tolist(), days_of(np.array([3.0]))
-    ([365.0], None)
-    """
+    """Convert dates to days since 1970, in UTC if they have a time zone; None for other values."""
     if values.dtype.kind == "O" and values.size and all(isinstance(one, date | np.datetime64) for one in values.flat):
         plain = [
             one.astimezone(UTC).replace(tzinfo=None) if isinstance(one, datetime) and one.tzinfo else one
@@ -327,14 +316,7 @@ def is_counted(index: Any) -> bool:
 
 
 def row_labels(index: Any, n_rows: int, first: int = 0) -> tuple[str, ...]:
-    """Labels of rows by an index, or by number without one; dates without zeros of time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> row_labels(np.array(["2018-04-01", "2018-04-02"], dtype="M8[ns]"), 2), row_labels(None, 2)
-    (('2018-04-01', '2018-04-02'), ('row 0', 'row 1'))
-    """
+    """Labels of rows by an index, or by number without one, such as "row 0"; dates without zeros of time."""
     if is_counted(index):
         start = first if index is None else index.start
         return tuple(f"row {start + row}" for row in range(n_rows))
