@@ -124,8 +124,8 @@ def node_table(path: Path, graph: GraphBase, contents: str) -> dict[str, list[An
     """
     table = read_table(path)
     names = [str(node) for node in (range(graph.n_nodes) if graph.names is None else graph.names)]
-    places, labels = {name: place for place, name in enumerate(names)}, table.labels(0)
-    unknown = [label for label in labels if label not in places]
+    known, labels = set(names), table.labels(0)
+    unknown = [label for label in labels if label not in known]
     twice = [label for label, times in Counter(labels).items() if times > 1]
     if unknown or twice or len(table.names) < 2:
         got = f"{unknown[0]!r}, which is none" if unknown else f"{twice[0]!r} twice" if twice else "one column alone"
@@ -133,12 +133,9 @@ def node_table(path: Path, graph: GraphBase, contents: str) -> dict[str, list[An
             f"{path} must have a row per node, its name in the first column and {contents} beside it; got {got}. The "
             f"first nodes of the graph are {some(names[:3])}."
         )
-    found: dict[str, list[Any]] = {}
-    for column, name in enumerate(table.names[1:], 1):
-        found[name] = [None] * len(names)
-        for label, cell in zip(labels, table.labels(column), strict=True):
-            found[name][places[label]] = cell or None
-    return found
+    columns = [dict(zip(labels, table.labels(place), strict=True)) for place in range(1, len(table.names))]
+    found = zip(table.names[1:], columns, strict=True)
+    return {name: [cells.get(node) or None for node in names] for name, cells in found}
 
 
 def read_data(signals: Path, learning: LearningOptions, table: TableOptions) -> CommandData:

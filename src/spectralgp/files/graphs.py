@@ -140,9 +140,6 @@ def _points(table: FileTable) -> tuple[Array, list[str] | None, bool]:
     return table.numbers(chosen), list(seen), is_sphere
 
 
-# ---------------------------------------------------------------------------------------------------------- edges
-
-
 def _from_edges(path: Path) -> Graph:
     table = read_table(path)
     source, target, weight = (table.place(name) for name in ("source", "target", "weight"))
@@ -174,9 +171,6 @@ def _from_edges(path: Path) -> Graph:
     names = dict.fromkeys(label for pair in zip(starts, ends, strict=True) for label in pair if label)
     columns = {"source": [starts[row] for row in kept], "target": [ends[row] for row in kept], "weight": weights[kept]}
     return Graph.from_edges(columns, names=list(names)) if kept else Graph.edgeless(len(names), list(names))
-
-
-# ------------------------------------------------------------------------------------------- other kinds of files
 
 
 def _from_graphml(path: Path) -> Graph:

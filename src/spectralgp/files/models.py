@@ -26,8 +26,6 @@ from spectralgp.model.spectra import Exact, Spectrum, state_of_spectrum
 Json = Any
 FILES: dict[str, Any] = {"regressor": REGRESSOR, "forecaster": FORECASTER, "classifier": CLASSIFIER}
 
-# -------------------------------------------------------------------------------------------------------- writing
-
 
 def encoded(kind: str, graph: Graph, parts: Mapping[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
     """Return a model as JSON and arrays by name; raise a TypeError for an object that a file cannot hold."""
@@ -153,9 +151,6 @@ def _refused(where: str, value: Any) -> TypeError:
     if ".names" in where:
         expected, remedy = "texts, numbers or tuples of them", "Name nodes and columns by texts, as str(...)."
     return TypeError(f"{name} must be {expected} to be saved; got {repr(value)[:100]}. {remedy}")
-
-
-# -------------------------------------------------------------------------------------------------------- reading
 
 
 def decoded(
