@@ -495,15 +495,15 @@ def test_arrays_that_are_right_come_back_in_their_order():
 # ------------------------------------------------------------------------------------- parts that do not go together
 
 
-def changed(content: tuple[Any, Any, Any], change: dict[str, Any]) -> tuple[Any, Any]:
-    """JSON and arrays of a file in which some fields, by their places with dots, are others: arrays, or JSON."""
+def changed(content: tuple[Any, Any, Any], change: dict[str, Any]) -> tuple[Any, ModelReader]:
+    """JSON of a file, and its reader, in which some fields, by their places with dots, are others: arrays, or JSON."""
     _, state, arrays = copy.deepcopy(content)
     for place, value in change.items():
         where = tuple(int(key) if key.isdigit() else key for key in place.split("."))
         if isinstance(value, np.ndarray):
             arrays[place], value = value, {"array": place, "order": "C"}
         holder_of(state, where)[where[-1]] = value
-    return state, arrays
+    return state, ModelReader(arrays)
 
 
 LABELS = np.array([[0, 1, -1, 0], [-1, 1, 0, -1]])

@@ -58,7 +58,7 @@ def load(
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
     from spectralgp.files.container import read_file
     from spectralgp.files.migrations import migrated
-    from spectralgp.files.models import decoded, objects_in
+    from spectralgp.files.models import ModelReader, decoded, objects_in
 
     state, arrays, version = read_file(path)
     with _named(path), np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ def load(
             f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
         )
     with _named(path), np.errstate(all="ignore"):  # absurd numbers of a file are no reason to warn
-        return RESTORED[kind](decoded(state, arrays, chosen, responses))
+        return RESTORED[kind](decoded(state, ModelReader(arrays, chosen, responses)))
 
 
 @contextmanager

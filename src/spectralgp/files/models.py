@@ -153,14 +153,8 @@ def _refused(where: str, value: Any) -> TypeError:
     return TypeError(f"{name} must be {expected} to be saved; got {repr(value)[:100]}. {remedy}")
 
 
-def decoded(
-    state: Json,
-    arrays: Mapping[str, NDArray[Any]],
-    device: str | None = None,
-    responses: Mapping[str, Any] | None = None,
-) -> SimpleNamespace:
+def decoded(state: Json, reading: ModelReader) -> SimpleNamespace:
     """Return the parts that `encoded` wrote; raise a ValueError if any is missing, wrong or does not agree."""
-    reading = ModelReader(arrays, device, responses)
     found = reading.decoded(state, FILES[state["kind"]])
     parts = SimpleNamespace()
     with few_threads(reading.sizes.get("n_signals", 0)):  # as in `fit`, or sums would be rounded otherwise
