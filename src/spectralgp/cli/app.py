@@ -162,19 +162,17 @@ def table_of(
     title: str = "\ngraph kernel",
 ) -> Table:
     """Table of 80 characters, with one row per method, its `name` first; the best values are bold."""
+
+    def cell(row: Mapping[str, Any], text: str, field: str, best: Callable[..., Any] | None) -> str:
+        if row[field] is None:
+            return "-"
+        is_best = best is not None and row[field] == best(other[field] for other in rows if other[field] is not None)
+        return f"[bold]{text.format(**row)}[/bold]" if is_best else text.format(**row)
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(title, no_wrap=True)
     for title in columns:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(escape(row[name]), *(_cell(row, rows, *column) for column in columns.values()))
+        table.add_row(escape(row[name]), *(cell(row, *column) for column in columns.values()))
     return table
-
-
-def _cell(
-    row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], text: str, field: str, best: Callable[..., Any] | None
-) -> str:
-    if row[field] is None:
-        return "-"
-    is_best = best is not None and row[field] == best(other[field] for other in rows if other[field] is not None)
-    return f"[bold]{text.format(**row)}[/bold]" if is_best else text.format(**row)

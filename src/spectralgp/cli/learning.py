@@ -81,15 +81,9 @@ def regressor_of(
     """Model of signals, with its inputs and signals."""
     if device == "cuda" and learning.spectrum == "exact":
         raise typer.BadParameter("--device must be cpu with --spectrum exact, which is computed on the CPU.")
-    settings = Chebyshev(device="cuda") if device == "cuda" else learning.spectrum
-    model = GraphGPRegressor(
-        data.graph,
-        Stacking(kernel, n_jobs=learning.jobs),
-        random_state=learning.seed,
-        spectrum=settings,
-        verbose=1,
-        likelihood=likelihood,
-    )
+    options: dict[str, Any] = {"random_state": learning.seed, "likelihood": likelihood, "verbose": 1}
+    options["spectrum"] = Chebyshev(device="cuda") if device == "cuda" else learning.spectrum
+    model = GraphGPRegressor(data.graph, Stacking(kernel, n_jobs=learning.jobs), **options)
     return model, (data.inputs, data.signals)
 
 
