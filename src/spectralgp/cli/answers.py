@@ -130,11 +130,8 @@ def written(
     """Write values with their standard deviations or intervals, and summarise what was `done`."""
     tables = {"mean": mean, "std": std} if output.level is None else with_intervals(mean, std, output.level, ends)
     answer = as_long(tables) if output.long else mean if output.level is None else side_by_side(tables)
-    write_tables(
-        {output.out: answer} if output.std is None else {output.out: answer, output.std: std},
-        index=not output.long,
-        **dialect,
-    )
+    saved = {output.out: answer} if output.std is None else {output.out: answer, output.std: std}
+    write_tables(saved, index=not output.long, **dialect)
     n_signals, n_nodes = mean.shape
     where = f"{output.out}" if output.std is None else f"{output.out}, standard deviations: {output.std}"
     known = {"out": output.out, "std": output.std, "n_signals": n_signals, "n_nodes": n_nodes, **more}

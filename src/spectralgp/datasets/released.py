@@ -95,13 +95,9 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Dataset:
     content = _variables("traffic_delay_san_francisco.mat", folder)
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
     graph = Graph(weights, coordinates=coordinates)
-    return Dataset(
-        graph,
-        text_graph=_text_graph(coordinates),
-        output_graph=graph.subgraph(range(N_TRAFFIC_INPUTS, graph.n_nodes)),
-        delays=_real(content["average_delay"].T),
-        n_inputs=N_TRAFFIC_INPUTS,
-    )
+    outputs, delays = graph.subgraph(range(N_TRAFFIC_INPUTS, graph.n_nodes)), _real(content["average_delay"].T)
+    graphs = {"text_graph": _text_graph(coordinates), "output_graph": outputs}
+    return Dataset(graph, **graphs, delays=delays, n_inputs=N_TRAFFIC_INPUTS)
 
 
 def load_uber(folder: str | os.PathLike[str] | None = None) -> Dataset:

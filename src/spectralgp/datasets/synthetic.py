@@ -117,14 +117,8 @@ def draw_filtered_signals(
     filtered = decompose(graph, scaled=True).filter(white, truth.response)
     spread = float(np.std(filtered))
     noise = np.sqrt(noise_variance) * random_state.standard_normal(filtered.shape)
-    clean = filtered / spread
-    return Dataset(
-        graph,
-        signals=clean + noise,
-        clean=clean,
-        graph_kernel=truth.scaled_by(1 / spread),
-        noise_variance=noise_variance,
-    )
+    clean, kernel = filtered / spread, truth.scaled_by(1 / spread)
+    return Dataset(graph, signals=clean + noise, clean=clean, graph_kernel=kernel, noise_variance=noise_variance)
 
 
 def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> Array:

@@ -162,8 +162,4 @@ def _classifier(found: Any) -> GraphGPClassifier:
     return model
 
 
-RESTORED: dict[Any, Callable[[Any], Any]] = {
-    "regressor": _regressor,
-    "forecaster": _forecaster,
-    "classifier": _classifier,
-}
+RESTORED = {"regressor": _regressor, "forecaster": _forecaster, "classifier": _classifier}

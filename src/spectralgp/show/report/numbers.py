@@ -346,13 +346,9 @@ def counts_of(inputs: Array, training: Array, n_empty: int) -> SignalCounts:
     """Counts of training signals and of their missing values."""
     distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
-    return SignalCounts(
-        signals=len(training),
-        repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
-        empty=n_empty,
-        missing=int(missing.sum()),
-        unseen=int(missing.all(axis=0).sum()) if len(training) else 0,
-    )
+    repeated = len(training) - len(distinct) if inputs.shape[1] else 0
+    unseen = int(missing.all(axis=0).sum()) if len(training) else 0
+    return SignalCounts(len(training), repeated, empty=n_empty, missing=int(missing.sum()), unseen=unseen)
 
 
 def _bands(model: Any, heaviest: Posterior) -> FilterBands:

@@ -38,12 +38,8 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
 @cache
 def _environment(jinja: Any) -> Any:
     """Environment of the templates, which are compiled once."""
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("spectralgp.show.report", ""),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-    )
+    loader = jinja.PackageLoader("spectralgp.show.report", "")
+    environment = jinja.Environment(loader=loader, autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
     # plotly packs arrays but those that are empty
     as_json = {"allow_nan": False, "separators": (",", ":"), "default": np.ndarray.tolist}
     environment.policies["json.dumps_kwargs"] = as_json

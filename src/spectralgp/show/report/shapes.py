@@ -102,12 +102,8 @@ def shape_of(modes: Modes, values: Array, draws: Array | None = None) -> FilterS
         return FilterShape("flat", above >= SMALLEST_HUMP, _turns(points, values, []))
     extremes = _pruned(power, shares, distances)
     is_rising = [bool(power[after] > power[before]) for before, after in pairwise(extremes)]
-    kinds: dict[tuple[bool, ...], Kind] = {
-        (False,): "low-pass",
-        (True,): "high-pass",
-        (True, False): "band-pass",
-        (False, True): "band-stop",
-    }
+    kinds: dict[tuple[bool, ...], Kind] = {(False,): "low-pass", (True,): "high-pass"}
+    kinds |= {(True, False): "band-pass", (False, True): "band-stop"}
     kind = kinds.get(tuple(is_rising), "several humps")
     return FilterShape(kind, above < WEAK_SHARE, _turns(points, values, extremes))
 
