@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from html import escape
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -463,3 +464,13 @@ def like_table(values: Any, table: Any) -> Any:
     if is_array_api_obj(table) and not isinstance(table, np.ndarray):
         return array_namespace(table).asarray(values, dtype=table.dtype, device=device(table))
     return values
+
+
+def as_html(title: str, properties: Mapping[str, object]) -> str:
+    """HTML table of names and values with a title, for notebooks; all texts are escaped."""
+    left = 'style="text-align: left"'
+    rows = "".join(
+        f'<tr><th scope="row" {left}>{escape(name)}</th><td {left}>{escape(str(value))}</td></tr>'
+        for name, value in properties.items()
+    )
+    return f"<table><caption {left}><b>{escape(title)}</b></caption><tbody>{rows}</tbody></table>"

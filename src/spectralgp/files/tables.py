@@ -116,9 +116,8 @@ class FileTable:
         if len(first) == 2:  # one of them may separate thousands
             (row, column), comma = first["."], first[","]
             got = f"{self.columns[comma[1]][comma[0]]!r} in {self.where(*comma)} and {self.columns[column][row]!r}"
-            self.refuse(
-                "have one decimal mark", got, row, column, "Write all numbers with a point, or all with a comma."
-            )
+            remedy = "Write all numbers with a point, or all with a comma."
+            self.refuse("have one decimal mark", got, row, column, remedy)
         wrong = np.argwhere(np.isinf(values) if allow_missing else ~np.isfinite(values))
         if wrong.size:
             row, place = wrong[0].tolist()

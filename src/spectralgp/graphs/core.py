@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.arrays import frozen
 from spectralgp._basics.checks import Array, as_integer, as_option
-from spectralgp._basics.html import as_html
+from spectralgp._basics.tables import as_html
 from spectralgp.graphs.operators import Operator, make_operator
 from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
 from spectralgp.graphs.points import PointJoin, as_places, weights_from_points

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array
-from spectralgp._basics.html import as_html
 from spectralgp._basics.saved import Count, Number
+from spectralgp._basics.tables import as_html
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import GraphKernel

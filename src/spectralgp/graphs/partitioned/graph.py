@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.checks import as_integer
-from spectralgp._basics.html import as_html
+from spectralgp._basics.tables import as_html
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.graphs.core import GraphBase
 from spectralgp.graphs.operators import Operator, precision_of

@@ -177,10 +177,8 @@ def plot_imputed(
     if missing.any():
         ax.plot(places[missing], centres, style.IMPUTED_MARKER, color=ORANGE, label="imputed", **marks)
         low, high = centres - half_widths, centres + half_widths
-        width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
-        ax.vlines(
-            places[missing], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level)
-        )
+        width, label = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0), style.interval_label(level)
+        ax.vlines(places[missing], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=label)
     ax.margins(x=0.02)
     style.legend_above(ax)
     if along is not None:

@@ -44,11 +44,8 @@ TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few node
 
 ORANGE, GREEN, PINK, SKY = COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[6]
 BLUE, GREY = "#1F88C8", "#808080"  # the blue is lighter than Okabe and Ito's, which is dim on black
-DASHES = ("solid", "dash", "dashdot", "dot")
-LINES = [
-    {"color": colour, "dash": dash, "width": 2.5}
-    for colour, dash in zip((BLUE, ORANGE, GREEN, PINK), DASHES, strict=True)
-]
+LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dashdot"), (PINK, "dot"))
+LINES = [{"color": colour, "dash": dash, "width": 2.5} for colour, dash in LOOKS]
 DIAGONAL = {"color": GREY, "dash": "dash", "width": 1.5}
 CALIBRATED = {"mode": "lines", "name": "calibrated", "hoverinfo": "skip", "line": DIAGONAL}
 BARS = {"marker": {"color": SKY, "line": {"width": 0}}}

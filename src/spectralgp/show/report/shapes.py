@@ -126,12 +126,9 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
     turning = [int(after) for before, after in pairwise(moving) if slopes[before] != slopes[after]]
     extremes = [0, *turning, power.size - 1]
     while True:
-        steps = np.abs(np.diff(power[extremes]))
-        weakest = next(
-            (step for step in np.argsort(steps).tolist() if not _is_real(extremes, step, power, shares, distances)),
-            None,
-        )
-        if weakest is None:
+        steps = np.argsort(np.abs(np.diff(power[extremes]))).tolist()
+        chance = [step for step in steps if not _is_real(extremes, step, power, shares, distances)]
+        if not chance:
             return extremes
         if len(extremes) == 2:
             if distances is None:
@@ -139,6 +136,7 @@ def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
             # what is told apart lies between other places than the largest and the least
             return sorted(int(place) for place in np.unravel_index(np.argmax(distances), distances.shape))
         # an end goes alone, so that the other side goes on to it; within, a hump and a valley go together
+        weakest = chance[0]
         if weakest == 0:
             del extremes[0]
         elif weakest == len(extremes) - 2:
