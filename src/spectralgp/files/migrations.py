@@ -36,14 +36,8 @@ ADDED: dict[str, Json] = {
     "regressor.learnt": {"order": None, "filling": None, "note": ""},
     "regressor.learnt.draws.*": {"weights": None, "levels": None},
     "regressor.estimator.parameters": {"input_kernel": None, "likelihood": "gaussian", "stacking": None},
-    "regressor.estimator.fitted": {
-        "layout": None,
-        "output": None,
-        "input_recipe": None,
-        "effects": [],
-        "date_columns": [],
-        "labels": None,
-    },
+    "regressor.estimator.fitted": dict.fromkeys(("layout", "output", "input_recipe", "labels"))
+    | {"effects": [], "date_columns": []},
     "forecaster": {"exogenous_names": None},
     "forecaster.members.*": {"unknown": None},
     "forecaster.backtest": {"coverages": None, "bias": None},
