@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_real_array
@@ -97,7 +97,7 @@ def plot_prediction(
     elif sort:
         ax.set_xticks([])  # ranks would be taken for the nodes' numbers
     else:
-        style.use_whole_numbers(ax)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(shown if xlabel is None else xlabel)
     ax.set_ylabel(style.name_of(observed, "value") if ylabel is None else ylabel)
     return ax

@@ -77,7 +77,7 @@ class Positions:
     def use(self, ax: Axes) -> None:
         """Set ticks at years, months, days or hours; of numbers, at whole ones if all are whole."""
         if not self.are_dates:
-            use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
+            ax.xaxis.set_major_locator(MaxNLocator(integer=bool((self.places == np.round(self.places)).all())))
             return
         ax.xaxis_date(self.zone)  # so that dates can be added to the axes
         locator = matplotlib_dates.AutoDateLocator(tz=self.zone)
@@ -120,11 +120,6 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
     return matplotlib_dates.date2num(array), zones[0] if zones else None
-
-
-def use_whole_numbers(ax: Axes, whole: bool = True) -> None:
-    """Set ticks at whole numbers only, or at any."""
-    ax.xaxis.set_major_locator(MaxNLocator(integer=whole))
 
 
 def write_names(ax: Axes, places: Array, names: list[str]) -> str:
