@@ -333,10 +333,7 @@ class Calibration:
 
 
 def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
-    """Calibration of predictions from the probabilities of `scores.pit`; NaN is a missing value.
-
-    Rows are signals; an array with one axis has one value per signal.
-    """
+    """Calibration from the probabilities of `scores.pit`, a row or one value per signal; NaN is a missing value."""
     known = transformed[~np.isnan(transformed)]
     n_values = known.size
     density, edges = np.histogram(known, n_bins, (0, 1), density=True)

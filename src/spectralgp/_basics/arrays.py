@@ -29,10 +29,7 @@ if sys.platform != "win32":  # which has no fork
 
 @contextmanager
 def few_threads(n_rows: int) -> Iterator[None]:
-    """One linear algebra thread while matrices are small; the user's setting otherwise.
-
-    Many small eigendecompositions in a row run several times slower on many threads.
-    """
+    """One linear algebra thread while matrices are small: on several, many small decompositions are slower."""
     if n_rows > SMALL:
         yield
         return

@@ -1,7 +1,4 @@
-"""Tables of any library: reading, matching by name, and writing.
-
-Tables are read through narwhals, which is imported when one is met; arrays of xarray are read separately.
-"""
+"""Tables of any library: reading by narwhals, imported when a table is met, matching by name, and writing."""
 
 from __future__ import annotations
 

@@ -221,11 +221,7 @@ def comparison_words(
 
 
 def row_of(found: PredictionErrors, **more: float | None) -> dict[str, Any]:
-    """Row of the comparison for a graph kernel or a baseline, on held-out signals or hidden values, in nats.
-
-    ``held_out`` is the mean log density, with its standard error over signals. A graph kernel has `more`: log evidence
-    (a total), leave-one-out (mean log density of a signal given all others) and the seconds of its fit.
-    """
+    """Row of the comparison: mean log density in nats, with its standard error, and errors; `more` of graph kernels."""
     coverages = {f"{level:.0%}": share for level, share in found.coverages.items()}
     scores = {"held_out": found.log_density, "held_out_error": found.log_density_error, "rmse": found.rmse}
     scores |= {"crps": found.crps, "coverage": coverages["90%"]}

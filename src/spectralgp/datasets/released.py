@@ -174,10 +174,7 @@ def find_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path |
 
 
 def fetch_file(file: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Path of a file, downloaded into the cache if it is not on this machine.
-
-    A download gets the file's name after its check: an interrupted or damaged one is never used.
-    """
+    """Path of a file, downloaded into the cache if it is not on this machine; a download gets its name once checked."""
     found = find_file(file, folder)
     if found is not None:
         return found

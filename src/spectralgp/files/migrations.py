@@ -1,7 +1,4 @@
-"""Migrations of model files of earlier versions, as functions on their JSON.
-
-The JSON is not checked yet: unexpected parts are left alone, and refused afterwards.
-"""
+"""Migrations of model files of earlier versions, as functions on JSON, which is checked afterwards."""
 
 from __future__ import annotations
 

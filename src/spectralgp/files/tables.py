@@ -149,10 +149,7 @@ def as_label(cell: Any) -> str:
 
 
 def read_table(path: Path | str) -> FileTable:
-    """Read a table with the names of its columns in the first row.
-
-    CSV (comma, semicolon, tab or bar; UTF-8 or marked UTF-16; also packed, .csv.gz) or Parquet.
-    """
+    """Read a table with names in its first row: Parquet, or CSV (with , ; tab or |; in UTF-8 or -16; also packed)."""
     path = Path(path)
     table = _read_parquet(path) if path.suffix.lower() in PARQUET else _read_text(path)
     nameless = [place for place, name in enumerate(table.names) if place and not name]

@@ -237,10 +237,7 @@ def _forecasts(
 def _imputations(
     graph: Graph, seen: Pair, new: Pair | None, held_out: NewSignals | None, without: Without | None
 ) -> tuple[PredictionErrors, ...]:
-    """Errors of our model and of other imputers at hidden entries of new signals or, without any, training signals.
-
-    Hyperparameters stay those learnt from all training signals. Empty if nothing is missing.
-    """
+    """Errors of our model, as it was learnt, and of other imputers at hidden entries of new or training signals."""
     inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
     if len(seen[1]) < 2 or (held_out is None and without is None):
         return ()

@@ -292,10 +292,7 @@ def baseline_words(found: Sequence[PredictionErrors], where: str) -> list[str]:
 
 
 def calibration_words(calibration: Calibration) -> list[str]:
-    """Faults of calibration: a bias, skewed errors, intervals that are too narrow or too wide.
-
-    Of calibrated predictions at most the share `scores.FALSE_ALARMS` are called any of these.
-    """
+    """Faults of calibration: bias, skewed errors, wide or narrow intervals; any is false in `FALSE_ALARMS` of cases."""
     values, found, said = count(calibration.n_values, "value"), calibration.pit_mean, []
     is_biased = found.is_off(BIAS_TOLERANCE)
     if is_biased:
