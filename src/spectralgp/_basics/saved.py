@@ -39,9 +39,7 @@ class Range:
     is_extended: bool = False  # infinity is allowed, and NaN unless there is a least value
 
 
-def ge(least: float, most: int | None = None) -> Range:
-    """Range from a number on."""
-    return Range(least, most)
+ge = Range  # from a number on
 
 
 def gt(least: float) -> Range:

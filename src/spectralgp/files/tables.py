@@ -315,8 +315,7 @@ def times_of(index: Any) -> Array:
     if index.dtype.kind in "iuf":
         return index.to_numpy(dtype=np.float64)
     if hasattr(index, "tz_localize"):
-        plain = index if index.tz is None else index.tz_convert(None)
-        return cast(Array, days_of(plain.to_numpy()))
+        return cast(Array, days_of((index if index.tz is None else index.tz_convert(None)).to_numpy()))
     got = f"labels such as {index[0]!r}" if len(index) else "no rows"
     raise ValueError(
         f"time must be numbers or dates as 2024-01-31, in the first column of the signals; got {got}. Say how dates "

@@ -32,9 +32,7 @@ def curve_look(place: int) -> dict[str, Any]:
 
 def as_axes(ax: Axes | None) -> Axes:
     """Given axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:

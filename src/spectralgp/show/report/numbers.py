@@ -291,9 +291,8 @@ def node_correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] 
     if not np.all(deviations > 0):
         return None
     correlations = covariance / np.multiply.outer(deviations, deviations)
-    pairs = np.triu_indices(graph.n_nodes, 1)
-    joined = correlations[graph.weights.nonzero()]
-    return float(np.median(joined)), float(np.median(correlations[pairs]))
+    joined, pairs = graph.weights.nonzero(), np.triu_indices(graph.n_nodes, 1)
+    return float(np.median(correlations[joined])), float(np.median(correlations[pairs]))
 
 
 def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, training: Array) -> Predictions:
