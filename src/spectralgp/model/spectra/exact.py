@@ -29,9 +29,23 @@ from spectralgp.model.spectra.base import (
 
 @dataclass(frozen=True, eq=False)
 class SpectralSignals(SpectralData):
-    """Signals in the graph Fourier domain: ``Y V``, or ``Z = U^T Y V`` of equation (5), shape (n_rows, n_nodes)."""
+    """Signals in the graph Fourier domain: ``Y V``, or ``Z = U^T Y V`` of equation (5), shape (n_rows, n_nodes).
 
-    coefficients: Array
+    Imputed signals are given by their mean and covariance, and all squares are expected ones.
+    """
+
+    coefficients: Array  # optionally followed by those of autoregressive inputs, which are known exactly
+    factors: Any = None  # of the covariance of imputed signals, shape (n_factors, n_signals, n_nodes)
+    vectors: Any = None  # of the linear combinations of these signals in the rows, shape (n_signals, n_rows)
+    covariances: Any = None  # at each frequency, (n_nodes, n_signals, n_signals); None if the factors are smaller
+
+    @classmethod
+    def imputed(cls, coefficients: Array, factors: Array) -> SpectralSignals:
+        """Signals in the rows, whose covariance is the sum of the outer products of its factors."""
+        n_factors, n_signals, _ = factors.shape
+        across = np.ascontiguousarray(factors.transpose(2, 1, 0)) if n_factors > n_signals else None
+        covariances = None if across is None else across @ across.transpose(0, 2, 1)
+        return cls(coefficients, factors, np.eye(n_signals), covariances)
 
     @cached_property
     def multiplicities(self) -> Array:
@@ -41,20 +55,41 @@ class SpectralSignals(SpectralData):
     def n_observations(self) -> int:
         return int(self.coefficients.size)
 
+    @property
+    def _rotated_factors(self) -> Array:
+        """Factors of the covariance of the rows."""
+        return np.empty((0, *self.coefficients.shape)) if self.factors is None else self.vectors.T @ self.factors
+
     @cached_property
     def energies(self) -> Array:
-        return np.square(self.coefficients)
+        energies = np.square(self.coefficients)
+        if self.covariances is not None:
+            return energies + np.sum((self.covariances @ self.vectors) * self.vectors, axis=1).T
+        return energies if self.factors is None else energies + np.sum(np.square(self._rotated_factors), axis=0)
 
     def rotate(self, vectors: Array) -> SpectralSignals:
-        return SpectralSignals(vectors.T @ self.coefficients)
+        rotated = replace(self, coefficients=vectors.T @ self.coefficients)
+        if self.factors is None:
+            return rotated
+        n_signals = self.vectors.shape[1]
+        own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
+        return replace(rotated, vectors=self.vectors @ own)
 
     def gram(self, scales: Array) -> Array:
         scaled = self.coefficients * scales
-        return scaled @ scaled.T
+        gram: Array = scaled @ scaled.T
+        if self.covariances is not None:
+            rotated = self.vectors.T @ self.covariances @ self.vectors
+            return gram + np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
+        if self.factors is not None:
+            scaled = self._rotated_factors * scales
+            gram += np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
+        return gram
 
     def node_gram(self, scales: Array) -> Array:
-        scaled = self.coefficients * scales
-        return scaled.T @ scaled
+        scaled = np.concatenate([self.coefficients[None], self._rotated_factors]) * scales
+        rows = scaled.reshape(-1, scales.shape[1])
+        return rows.T @ rows
 
     @property
     def carried_energies(self) -> tuple[Array, Array]:
@@ -63,72 +98,12 @@ class SpectralSignals(SpectralData):
 
     def without_carried(self, response: Array) -> SpectralSignals:
         signals, carried = np.split(self.coefficients, 2)
-        return SpectralSignals(signals - response * carried)
+        return replace(self, coefficients=signals - response * carried)
 
     def quadratics(self, factors: Array) -> Array:
-        return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectedSpectralSignals(SpectralData):
-    """Imputed signals, given by their mean and covariance: all squares are expected ones."""
-
-    mean: SpectralSignals  # optionally followed by autoregressive inputs, which are known exactly
-    factors: Array  # Fourier coefficients of the covariance's factors, shape (n_factors, n_signals, n_nodes)
-    vectors: Array  # of the linear combinations in the rows, shape (n_signals, n_rows)
-    covariances: Array | None  # at each frequency, (n_nodes, n_signals, n_signals); None if the factors are smaller
-
-    @classmethod
-    def of(cls, mean: SpectralSignals, factors: Array) -> ExpectedSpectralSignals:
-        """Signals in the rows, whose covariance is the sum of the outer products of its factors."""
-        n_factors, n_signals, _ = factors.shape
-        across = np.ascontiguousarray(factors.transpose(2, 1, 0)) if n_factors > n_signals else None
-        return cls(mean, factors, np.eye(n_signals), None if across is None else across @ across.transpose(0, 2, 1))
-
-    @property
-    def multiplicities(self) -> Array:
-        return self.mean.multiplicities
-
-    @property
-    def n_observations(self) -> int:
-        return self.mean.n_observations
-
-    @property
-    def _rotated_factors(self) -> Array:
-        return self.vectors.T @ self.factors
-
-    @cached_property
-    def energies(self) -> Array:
-        if self.covariances is None:
-            return self.mean.energies + np.sum(np.square(self._rotated_factors), axis=0)
-        return self.mean.energies + np.sum((self.covariances @ self.vectors) * self.vectors, axis=1).T
-
-    def rotate(self, vectors: Array) -> ExpectedSpectralSignals:
-        n_signals = self.vectors.shape[1]
-        own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
-        return replace(self, mean=self.mean.rotate(vectors), vectors=self.vectors @ own)
-
-    def gram(self, scales: Array) -> Array:
-        if self.covariances is None:
-            scaled = self._rotated_factors * scales
-            return self.mean.gram(scales) + np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
-        rotated = self.vectors.T @ self.covariances @ self.vectors
-        return self.mean.gram(scales) + np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
-
-    def node_gram(self, scales: Array) -> Array:
-        scaled = (self._rotated_factors * scales).reshape(-1, scales.shape[1])
-        return self.mean.node_gram(scales) + scaled.T @ scaled
-
-    @property
-    def carried_energies(self) -> tuple[Array, Array]:
-        return self.mean.carried_energies
-
-    def without_carried(self, response: Array) -> ExpectedSpectralSignals:
-        return replace(self, mean=self.mean.without_carried(response))
-
-    def quadratics(self, factors: Array) -> Array:
-        own = self.mean.quadratics(factors)
-        return own + sum(SpectralSignals(one).quadratics(factors) for one in self._rotated_factors)
+        everything = [self.coefficients, *self._rotated_factors]
+        whitened = (np.linalg.solve(factors, one.T[:, :, None]) for one in everything)
+        return np.sum([np.sum(np.square(one), axis=(0, 2)) for one in whitened], axis=0)
 
 
 @dataclass(frozen=True)
@@ -247,10 +222,10 @@ class ExactSpectrum(Spectrum):
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
         own = self.coefficients(signals)
-        mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
+        mean = own if carried is None else np.vstack([own, self.load(carried)])
         if signals.deviations is None:
-            return mean
-        return ExpectedSpectralSignals.of(mean, self.load(signals.deviations))
+            return SpectralSignals(mean)
+        return SpectralSignals.imputed(mean, self.load(signals.deviations))
 
     def read_block(self, block: Array) -> SpectralSignals:
         return SpectralSignals(block)
