@@ -193,7 +193,7 @@ def test_diagonals_of_the_inverse(kind):
     assert relative_error(kind.covariance.inverse_diagonal(), np.diag(inverse).reshape(kind.shape)) < kind.limit
     of_signals = inverse.reshape(*kind.shape, *kind.shape)
     for node in range(N_NODES):
-        modes = kind.covariance.at_nodes()[node]
+        modes = kind.covariance.at_nodes[node]
         found = (modes.vectors * modes.values) @ modes.vectors.T
         assert relative_error(found, of_signals[:, node, :, node]) < kind.limit
     sums = np.einsum("nama->na", of_signals)
@@ -315,7 +315,7 @@ def test_means_at_new_inputs_and_what_is_left(kind):
         eigenvalues, coordinates = basis.eigenvalues, kind.coordinates(SIGNALS)
         by_matrices = np.einsum("xnj,nj->xj", reach.matrices(eigenvalues), coordinates)
         assert relative_error(by_matrices, found) < kind.limit
-    errors = rest.errors_of(read_signals(FURTHER), read_signals(SIGNALS), lambda: found)
+    errors = covariances.errors_at_new(rest, read_signals(FURTHER), read_signals(SIGNALS), lambda: found)
     lengths, _ = covariances.marginal_lengths(rest, errors)
     blocks = left.reshape(N_NEW, N_NODES, N_NEW, N_NODES)
     for row, missed in enumerate(FURTHER - mean.reshape(FURTHER.shape)):

@@ -93,11 +93,11 @@ def test_rows_do_what_their_matrices_do():
         < FORMULA
     )
     inverses = [np.linalg.inv(one) for one in matrices]
-    for inverse, expected in ((False, matrices), (True, inverses)):
+    for exponent, expected in ((1.0, matrices), (-1.0, inverses)):
         diagonals = np.stack([np.diag(one) for one in expected], axis=1)
-        assert oracle.relative_error(rows.diagonal(power, residual, inverse), diagonals) < FORMULA
+        assert oracle.relative_error(rows.diagonal(power, residual, exponent), diagonals) < FORMULA
         columns = np.stack([one[:, 5] for one in expected], axis=1)
-        assert oracle.relative_error(rows.column(5, power, residual, inverse), columns) < FORMULA
+        assert oracle.relative_error(rows.column(5, power, residual, exponent), columns) < FORMULA
 
 
 def test_signals_may_have_scales_and_means_an_amplitude():

@@ -76,10 +76,6 @@ class SignalDistribution(ABC):
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         """A block drawn from ``N(0, C - s)``, the signals without noise."""
 
-    @abstractmethod
-    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        """Signals at new inputs less their mean given known ones, for densities; if possible, without another pass."""
-
 
 def white_noise(distribution: SignalDistribution, random_state: np.random.Generator) -> Any:
     """A block of white noise with the noise variance."""
@@ -233,13 +229,9 @@ class ModalCovariance(Covariance):
         return found if vectors is self.basis.backward else found * float(np.linalg.norm(vectors @ vectors.T, 1))
 
     @property
-    def _forward(self) -> Array:
-        return self.basis.eigenvectors
-
-    @property
     def dual(self) -> Array:
         """Inverse of the transpose of the vectors."""
-        return self._forward if self.basis.backward is None else self.basis.backward
+        return self.basis.eigenvectors if self.basis.backward is None else self.basis.backward
 
     def inner(self, left: Array, right: Array) -> Array:
         return np.einsum("...ij,...ij->...", left, right)[..., None, None]
@@ -269,7 +261,7 @@ class ModalCovariance(Covariance):
 
     @cached_property
     def _precisions(self) -> Array:
-        return self.rows.diagonal(*self.powers, inverse=True)
+        return self.rows.diagonal(*self.powers, -1.0)
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
@@ -277,21 +269,21 @@ class ModalCovariance(Covariance):
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """Entries of ``C`` or ``C^-1`` between nodes of two signals, ``B diag((C_j)_nn') B^T``."""
-        side = (self.dual if inverse else self._forward)[nodes]
+        side = (self.dual if inverse else self.basis.eigenvectors)[nodes]
         if signal == other:
             return (side * (self._precisions if inverse else self._variances)[signal]) @ side.T
-        return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
+        return (side * self.rows.column(other, *self.powers, -1.0 if inverse else 1.0)[signal]) @ side.T
 
     def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
         """Entries of ``C`` or ``C^-1`` between entries chosen by a mask, row by row."""
         signals, places = np.nonzero(chosen)
-        side = (self.dual if inverse else self._forward)[places]
+        side = (self.dual if inverse else self.basis.eigenvectors)[places]
         starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
         entries = np.empty((signals.size, signals.size))
         for signal in range(self.shape[0]):
             own, others = slice(starts[signal], starts[signal + 1]), slice(0, starts[signal + 1])
             if own.start < own.stop:
-                across = self.rows.column(signal, *self.powers, inverse)
+                across = self.rows.column(signal, *self.powers, -1.0 if inverse else 1.0)
                 entries[own, others] = side[own] @ (across[signals[others]] * side[others]).T
                 entries[others, own] = entries[own, others].T
         return entries
@@ -310,7 +302,7 @@ class ModalCovariance(Covariance):
         self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
     ) -> LeaveOneOutErrors:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions, scales = rows.diagonal(*powers, inverse=True), signals.units.signal_scales
+        precisions, scales = self._precisions, signals.units.signal_scales
         if errors is None:
             errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
             if shares:
@@ -334,15 +326,13 @@ class ModalCovariance(Covariance):
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
         """Entries of ``C^-1`` between chosen entries and nodes of a signal, ``B^-T diag((C_j^-1)_nn') B^-1``."""
         signals, places = np.nonzero(chosen)
-        column = self.rows.column(signal, *self.powers, inverse=True)
+        column = self.rows.column(signal, *self.powers, -1.0)
         return (self.dual[places] * column[signals]) @ self.dual[nodes].T
 
+    @cached_property
     def at_nodes(self) -> list[Modes]:
         """``C^-1`` between the signals at each node, ``sum_j B^-T_mj^2 C_j^-1``, by eigenvectors."""
         return self.rows.weighted_inverses(np.square(self.dual).T, *self.powers)
-
-    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """Drawn signals and noise with heavy tails, by the factors of densities: equation (18)."""
@@ -449,9 +439,6 @@ class QuadratureCovariance(Covariance):
         left = self.rows.at(new, self.nodes.powers)
         return left, QuadraturePosterior(left, self.nodes, self)
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_block(self.basis.load(signals.values) - centre())
-
     def left_out(
         self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
     ) -> LeaveOneOutErrors:
@@ -494,8 +481,14 @@ class QuadraturePosterior(SignalDistribution):
         corrected = basis.filtered(self.known.coordinates(missed), self.rows)
         return basis.combined(drawn, everything[n_known:]) - corrected
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.rows)
+
+def errors_at_new(
+    posterior: SignalDistribution, signals: Signals, known: Signals, centre: Callable[[], Any]
+) -> SpectralData:
+    """Signals at new inputs less their mean given known ones, for densities; on a quadrature without another pass."""
+    if isinstance(posterior, QuadraturePosterior):
+        return posterior.basis.read_residual(signals, known, posterior.known.rows.modes.vectors, posterior.rows)
+    return posterior.basis.read_block(posterior.basis.coefficients(signals) - centre())
 
 
 def rescaled(

@@ -68,12 +68,14 @@ class RowCovariance(ABC):
     def log_determinants(self, power: Array, own: Array) -> Array:
         """``log |C_j|``, shape (n_modes,)."""
 
-    @abstractmethod
-    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
+    def column(self, signal: int, power: Array, own: Array, exponent: float = 1.0) -> Array:
         """Entries of ``C_j``, or of its inverse, between every signal and one, shape (n_signals, n_modes)."""
+        unit = np.zeros((self.n_signals, power.size))
+        unit[signal] = 1.0
+        return self.unload(self.apply(self.load(unit), power, own, exponent))
 
     @abstractmethod
-    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
+    def diagonal(self, power: Array, own: Array, exponent: float = 1.0) -> Array:
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
     def at(self, new: Any, powers: PowersOfEigenvalues) -> PosteriorRows:
@@ -90,7 +92,7 @@ class RowCovariance(ABC):
 
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         """``sum_j w_j C_j^-1`` over the signals for every column of weights, by eigenvalues and eigenvectors."""
-        columns = [self.column(signal, power, own, inverse=True) @ weights for signal in range(self.n_signals)]
+        columns = [self.column(signal, power, own, -1.0) @ weights for signal in range(self.n_signals)]
         return [modes_of(one) for one in np.moveaxis(np.array(columns), -1, 0)]
 
     def matrices(self, power: Array, own: Array) -> Array:
@@ -140,12 +142,11 @@ class InputCovariance(RowCovariance):
     def log_determinants(self, power: Array, own: Array) -> Array:
         return np.log(self.variances(power, own)).sum(axis=0)
 
-    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        variances = self.variances(power, own) ** (-1.0 if inverse else 1.0)
-        return (self.modes.vectors * self.modes.vectors[signal]) @ variances
+    def column(self, signal: int, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        return (self.modes.vectors * self.modes.vectors[signal]) @ self.variances(power, own) ** exponent
 
-    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        return np.square(self.modes.vectors) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
+    def diagonal(self, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        return np.square(self.modes.vectors) @ self.variances(power, own) ** exponent
 
     def largest(self, power: Array, own: Array) -> float:
         return float(np.max(self.variances(power, own)))
@@ -226,15 +227,13 @@ class LowRankCovariance(RowCovariance):
         n_outside = self.n_signals - self.values.size
         return np.log(self.variances(power, own)).sum(axis=0) + n_outside * np.log(self._outside(power, own))
 
-    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        exponent = -1.0 if inverse else 1.0
+    def column(self, signal: int, power: Array, own: Array, exponent: float = 1.0) -> Array:
         outside = self._outside(power, own) ** exponent
         column: Array = (self.vectors * self.vectors[signal]) @ (self.variances(power, own) ** exponent - outside)
         column[signal] += outside
         return column
 
-    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        exponent = -1.0 if inverse else 1.0
+    def diagonal(self, power: Array, own: Array, exponent: float = 1.0) -> Array:
         outside = self._outside(power, own) ** exponent
         return outside + np.square(self.vectors) @ (self.variances(power, own) ** exponent - outside)
 
@@ -346,14 +345,10 @@ class BlockCovariance(RowCovariance):
     def log_determinants(self, power: Array, own: Array) -> Array:
         return np.log(self._spectrum(own)).sum(axis=1)
 
-    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        values, vectors = self._spectrum(own) ** (-1.0 if inverse else 1.0), self._modes[1]
-        return np.einsum("jab,jb->aj", vectors, vectors[:, signal] * values)
-
-    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        if not inverse:
+    def diagonal(self, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        if exponent == 1.0:  # takes no eigendecomposition
             return self._variances + own
-        return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(own))
+        return np.einsum("jab,jb->aj", np.square(self._modes[1]), self._spectrum(own) ** exponent)
 
     def matrices(self, power: Array, own: Array) -> Array:
         return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)

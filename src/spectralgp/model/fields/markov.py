@@ -47,10 +47,6 @@ class TimeCovariance(RowCovariance):
         return np.argsort(self.moments, kind="stable")
 
     @cached_property
-    def _places(self) -> Indices:
-        return np.argsort(self.order)
-
-    @cached_property
     def timeline(self) -> Timeline:
         """The times in order."""
         return Timeline.of(self.moments[self.order])
@@ -74,7 +70,7 @@ class TimeCovariance(RowCovariance):
         return signals[..., self.order, :]
 
     def unload(self, coordinates: Array) -> Array:
-        return coordinates[..., self._places, :]
+        return coordinates[..., np.argsort(self.order), :]
 
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
         if coordinates.ndim > 2:
@@ -91,13 +87,8 @@ class TimeCovariance(RowCovariance):
     def log_determinants(self, power: Array, own: Array) -> Array:
         return self.filter(power, own).log_determinants
 
-    def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        unit = np.zeros((self.n_signals, power.size))
-        unit[self._places[signal]] = 1.0
-        return self.unload(self.apply(unit, power, own, -1.0 if inverse else 1.0))
-
-    def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        if inverse:
+    def diagonal(self, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        if exponent == -1.0:
             return self.unload(self.filter(power, own).inverse_diagonal())
         return np.broadcast_to(power * self.shares.sum(axis=0) + own, (self.n_signals, power.size)).copy()
 

@@ -23,7 +23,6 @@ from spectralgp.model.fields.covariances import (
     with_entries,
 )
 from spectralgp.model.fields.krylov import LinearSystem, conjugate_gradients, gauss_quadrature
-from spectralgp.model.spectra import Modes
 
 Method = Literal["missing", "observed", "iterative"]
 
@@ -381,13 +380,9 @@ class PartialObservations:
             entries = entries - less[:, signal, own].T @ less[:, signal, own]
         return _positive_modes(entries)
 
-    @cached_property
-    def _at_nodes(self) -> list[Modes]:
-        return with_entries(self.covariance).at_nodes()
-
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a node, over the signals."""
-        own, modes = self.observed[:, node], self._at_nodes[node]
+        own, modes = self.observed[:, node], with_entries(self.covariance).at_nodes[node]
         if self._n_missing == 0:
             return modes.values, modes.vectors
         moved = self.solved_deviations[:, own, node]

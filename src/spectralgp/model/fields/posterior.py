@@ -19,6 +19,7 @@ from spectralgp.model.fields.covariances import (
     LeaveOneOutErrors,
     ModalCovariance,
     QuadratureCovariance,
+    errors_at_new,
     joint_log_density,
     with_new_inputs,
 )
@@ -430,7 +431,7 @@ class Posterior(SinglePosterior):
         """Log densities, one per signal, of other views of the signals that the training ones are views of."""
         if self.entries is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
-        errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
+        errors = errors_at_new(prediction.covariance, signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def observations(self) -> PartialObservations:
@@ -709,7 +710,7 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
     assert isinstance(known, ModalCovariance)
     assert isinstance(covariance, ModalCovariance)
     missed = plain.left_out()
-    roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, inverse=True))
+    roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, -1.0))
     lengths, _ = shrinkage.lengths(missed.errors / roots)
     shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
     roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile

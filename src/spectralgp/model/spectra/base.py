@@ -208,8 +208,15 @@ class Spectrum(ABC):
 
     @property
     @abstractmethod
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
+
+    @property
     def upper(self) -> float:
-        """Right end of the interval of filters, by `filter_interval_end`."""
+        """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
+        if self.scaled:
+            return 1.0
+        return 2.0 if self.laplacian == "normalized" else self.largest_eigenvalue
 
     @abstractmethod
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
@@ -251,13 +258,6 @@ class Spectrum(ABC):
 def mean_over_nodes(spectrum: Spectrum, values: Array) -> Array:
     """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
     return spectrum.multiplicities @ values / spectrum.graph.n_nodes
-
-
-def filter_interval_end(laplacian: LaplacianKind, scaled: bool, largest_eigenvalue: float) -> float:
-    """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
-    if scaled:
-        return 1.0
-    return 2.0 if laplacian == "normalized" else largest_eigenvalue
 
 
 @singledispatch

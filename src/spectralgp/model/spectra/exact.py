@@ -22,7 +22,6 @@ from spectralgp.model.spectra.base import (
     SpectralData,
     Spectrum,
     SpectrumSettings,
-    filter_interval_end,
     state_of_spectrum,
 )
 
@@ -206,12 +205,7 @@ class ExactSpectrum(Spectrum):
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling; one for a graph without edges."""
         return float(self.frequencies[-1]) or 1.0
-
-    @property
-    def upper(self) -> float:
-        return filter_interval_end(self.laplacian, self.scaled, self.largest_eigenvalue)
 
     def coefficients(self, signals: Signals) -> Array:
         """Coordinates of signals, shape (n_signals, n_nodes)."""

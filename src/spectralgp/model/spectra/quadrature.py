@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -45,7 +45,6 @@ from spectralgp.model.spectra.base import (
     SpectralData,
     Spectrum,
     SpectrumSettings,
-    filter_interval_end,
     state_of_spectrum,
 )
 
@@ -147,9 +146,8 @@ class DensityState:
 
     largest_eigenvalue: Positive
     residual: NotNegative  # of the largest eigenvalue, by Lanczos
-    moments: (
-        Annotated[Array, axes("_moments", "_probes")] | None
-    )  # of every probe, or of every node where they are exact, shape (n_moments, n_probes)
+    # of every probe, or of every node where they are exact, shape (n_moments, n_probes)
+    moments: Annotated[Array, axes("_moments", "_probes")] | None
 
 
 class Density:
@@ -408,12 +406,7 @@ class Quadrature(Spectrum):
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling; one for a graph without edges."""
         return self.density.largest_eigenvalue
-
-    @property
-    def upper(self) -> float:
-        return filter_interval_end(self.laplacian, self.scaled, self.largest_eigenvalue)
 
     @property
     def end(self) -> float:
@@ -471,14 +464,11 @@ class Quadrature(Spectrum):
 
     def _mixed(self, data: SpectralMoments, rows: Array) -> SpectralMoments:
         """Energies of linear combinations of signals, given at each frequency: quadratic forms."""
-        return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
+        return SpectralMoments(rows @ data.matrices @ np.swapaxes(rows, 1, 2), self)
 
-    def block(self, signals: Signals, vectors: Array) -> partial[Any]:
+    def block(self, signals: Signals, vectors: Array) -> Callable[[], Any]:
         """Linear combinations of signals, one per column of `vectors`, as a block that is read at each use."""
-        return partial(self._combinations, signals, vectors)
-
-    def _combinations(self, signals: Signals, vectors: Array) -> Any:
-        return combine_columns(signals.columns(self.operator), vectors)
+        return lambda: combine_columns(signals.columns(self.operator), vectors)
 
     def load(self, signals: Any) -> Any:
         return self.operator.load(signals)
@@ -518,7 +508,7 @@ class Quadrature(Spectrum):
         return combine_columns(self._columns(block), matrix.T)
 
     def _columns(self, block: Any) -> Any:
-        return block() if isinstance(block, partial) else block
+        return block() if callable(block) else block
 
     def _series(self, functions: Any, tolerance: float = SERIES_TOLERANCE) -> Array:
         """Chebyshev coefficients of functions of the eigenvalues, along their last axis, up to the tolerance."""
