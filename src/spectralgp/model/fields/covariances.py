@@ -79,8 +79,7 @@ class SignalDistribution(ABC):
 
 def white_noise(distribution: SignalDistribution, random_state: np.random.Generator) -> Any:
     """A block of white noise with the noise variance."""
-    white = distribution.basis.white(distribution.shape[0], random_state)
-    return white * float(np.sqrt(distribution.noise_variance))
+    return distribution.basis.white(distribution.shape[0], random_state) * float(np.sqrt(distribution.noise_variance))
 
 
 def _rows_at(distribution: SignalDistribution, eigenvalues: Array) -> RowCovariance:
@@ -457,10 +456,8 @@ class QuadratureCovariance(Covariance):
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
         found = variances(basis.eigenvalues)
         lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
-        diagonals = partial(basis.diagonals, variances)
-        return LeaveOneOutErrors(
-            basis.combined(block, vectors), errors, lengths, logs, diagonals, np.ones(len(lengths))
-        )
+        known, diagonals = basis.combined(block, vectors), partial(basis.diagonals, variances)
+        return LeaveOneOutErrors(known, errors, lengths, logs, diagonals, np.ones(len(lengths)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -44,16 +44,10 @@ NO_COVARIANCE = (
 )
 
 
-@cache
-def _one_node() -> GraphNodeCovariance:
-    """Graph with one node and no noise, for signals of one value each."""
-    return GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
-
-
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN if missing, with latent ``f ~ N(mean, covariance)``."""
-    own = np.isfinite(values)
-    alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), _one_node())
+    own, one_node = np.isfinite(values), GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
+    alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), one_node)
     known = ObservationModel(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
     observations = replace(known.observations(values[own][:, None]), offset=mean[own][:, None])
     return find_sites(alone, observations).log_bound()[0]
@@ -130,7 +124,6 @@ class ValueField(PredictiveDistribution):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether values are whole numbers."""
         return self.likelihood.is_discrete
 
     @property
@@ -144,9 +137,8 @@ class ValueField(PredictiveDistribution):
         raise ValueError(NO_COVARIANCE)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
-        white = include_noise or not self.likelihood.is_white_noise
         n_draws = as_integer(n_samples, "n_samples", 1)
-        if white:
+        if include_noise or not self.likelihood.is_white_noise:
             latent = self.latent.value_draws(n_draws, random_state)
         else:
             latent = np.asarray(self.latent.sample(n_draws, random_state))
@@ -177,9 +169,8 @@ class ValueField(PredictiveDistribution):
         if not self.latent.covariance.is_written_out:
             raise ValueError(NO_ENTRIES.format(n_nodes=signals.shape[1]))
         values, beside = signals[own], np.broadcast_to(self.observed_by.beside, signals.shape)[own]
-        return log_evidence_under(
-            self._moments[0][own], self.latent.value_covariance(own), self.likelihood, values, beside
-        )
+        covariance = self.latent.value_covariance(own)
+        return log_evidence_under(self._moments[0][own], covariance, self.likelihood, values, beside)
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         """Log density of each value alone at some nodes, shape (n_signals, n_some_nodes)."""
@@ -252,11 +243,9 @@ class LatentPosterior(SinglePosterior):
         new = kernel.at(self.inputs, new_inputs(kernel, self.inputs, inputs))
         own = self.observed_by.columns
         columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # by default those of the first signal
-        observed_by = replace(
-            self.observed_by, likelihood=self.likelihood, beside=np.ones(columns.shape[1:]), columns=columns
-        )
-        n_new, nothing = len(new.cross), np.full(columns.shape[1:], np.nan)
-        rows = np.arange(len(self.inputs), len(self.inputs) + n_new)
+        beside, nothing = np.ones(columns.shape[1:]), np.full(columns.shape[1:], np.nan)
+        observed_by = replace(self.observed_by, likelihood=self.likelihood, beside=beside, columns=columns)
+        rows = np.arange(len(self.inputs), len(self.inputs) + len(new.cross))
         return ValueField(partial(self._latent_at, new), observed_by, nothing, partial(self._joined, new), rows)
 
     def _latent_at(self, new: NewInputs, columns: Array) -> Field:

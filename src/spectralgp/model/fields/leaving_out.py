@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, Literal
 
 import numpy as np
@@ -95,14 +94,7 @@ def leave_one_out(posterior: SinglePosterior | Mixture, by: By = "signal") -> Le
     return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)), pit)
 
 
-@singledispatch
-def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
-    """Leave-one-out predictions of one model, in the user's units."""
-    raise NotImplementedError(type(posterior).__name__)
-
-
-@_left_out.register
-def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
+def _latent_values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     """Values under a likelihood, by cavities of the latent signals: equation (40)."""
     sites, values, likelihood = posterior.sites, posterior.signals.as_observed, posterior.likelihood
     beside, is_observed = sites.observations.beside, np.isfinite(values)
@@ -128,9 +120,11 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     return LeaveOneOut(by, likelihood.mean(*moments), std, logs, np.where(is_observed, transforms, np.nan))
 
 
-@_left_out.register
-def _normal_values(posterior: Posterior, by: By) -> LeaveOneOut:
-    """Normal values, by blocks of inverse covariances: equations (10) and (23)."""
+def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:
+    """Leave-one-out predictions of one model in the user's units: equations (10) and (23) for normal values."""
+    if isinstance(posterior, LatentPosterior):
+        return _latent_values(posterior, by)
+    assert isinstance(posterior, Posterior)
     if by == "node" and posterior.signals.centred_by == "node":
         raise ValueError(
             "by must be 'signal' or 'entry' if each node was centred by its own mean, which is unknown once the node "
@@ -212,10 +206,7 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     if posterior.entries is None and posterior.signals.centred_by == "node" and len(missed) > 1:
         assert isinstance(covariance, ModalCovariance)
         missed = missed + covariance.row_sums() / known.precisions * known.values / (len(missed) - 1)
-    variance, freedoms = (
-        np.where(observed, 1 / known.precisions, known.variance),
-        np.full((len(missed), 1), freedom),
-    )
+    variance, freedoms = np.where(observed, 1 / known.precisions, known.variance), np.full((len(missed), 1), freedom)
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
         if posterior.entries is None:
             lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
