@@ -103,11 +103,9 @@ class LatentCovariance(ABC):
 
 def latent_of(covariance: Covariance) -> LatentCovariance:
     """Prior covariance of latent signals by its modes if these are known, else by probes."""
-    return (
-        ModalLatentCovariance(covariance)
-        if covariance.is_written_out
-        else ProbedLatentCovariance(cast(QuadratureCovariance, covariance))
-    )
+    if covariance.is_written_out:
+        return ModalLatentCovariance(covariance)
+    return ProbedLatentCovariance(cast(QuadratureCovariance, covariance))
 
 
 def with_noise(covariance: Any, noise_variance: float) -> Any:

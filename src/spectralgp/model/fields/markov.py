@@ -74,10 +74,8 @@ class TimeCovariance(RowCovariance):
 
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
         if coordinates.ndim > 2:
-            out = np.empty(coordinates.shape)
-            for place, one in enumerate(coordinates):
-                out[place] = self.apply(one, power, own, exponent)
-            return out
+            sets = [self.apply(one, power, own, exponent) for one in coordinates]
+            return np.array(sets).reshape(coordinates.shape)
         if exponent == 0.5:  # a root need not be finer than draws
             own = np.maximum(own, LEAST_OWN * power * self.shares.sum(axis=0) + np.finfo(float).tiny)
         found = self.filter(power, own)
@@ -145,10 +143,8 @@ def are_in_time(inputs: Array, scales: Array | None) -> bool:
 
 def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> TimeCovariance:
     """Covariance of signals under a sum of Matern kernels of one column."""
-    shares, rates = np.array([[term.variance, term.rate] for term in terms]).T
-    return TimeCovariance(
-        moments, tuple(MaternComponent(term.smoothness) for term in terms), shares[:, None], rates[:, None]
-    )
+    shares, rates = np.array([[term.variance, term.rate] for term in terms]).T[:, :, None]
+    return TimeCovariance(moments, tuple(MaternComponent(term.smoothness) for term in terms), shares, rates)
 
 
 @singledispatch

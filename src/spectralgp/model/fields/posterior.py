@@ -165,11 +165,9 @@ class GraphGP:
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of observed signals, noise included: in a known basis of the nodes, or by series."""
-        return (
-            ModalCovariance(rows, self.nodes)
-            if self.nodes.basis.has_eigenvectors
-            else QuadratureCovariance(rows, self.nodes)
-        )
+        if self.nodes.basis.has_eigenvectors:
+            return ModalCovariance(rows, self.nodes)
+        return QuadratureCovariance(rows, self.nodes)
 
     def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean by the autoregressive term, as a block of the graph's basis; zero without it."""

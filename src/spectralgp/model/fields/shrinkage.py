@@ -41,9 +41,8 @@ class Shrinkage:
     root: Annotated[Array, axes("_root_rows", "n_nodes")]  # any matrix (k, n_frequencies) with root^T root = Q^T Q
     profile: Annotated[Array, axes("n_nodes"), gt(0)]  # factors of standard deviations, one per frequency
     n_signals: Count
-    freedom: Annotated[float, Range(2 + 1e-9, is_extended=True)] = (
-        np.inf
-    )  # degrees of freedom of a signal, a multivariate t: equation (17)
+    # degrees of freedom of a signal, a multivariate t: equation (17)
+    freedom: Annotated[float, Range(2 + 1e-9, is_extended=True)] = np.inf
 
     __getstate__ = without_caches
 

@@ -277,10 +277,8 @@ class TransformedField(PredictiveDistribution):
         return float(log_density + np.sum(further)) if joint else log_density + further
 
     def distribution(self, values: Array) -> Array:
-        with np.errstate(invalid="ignore"):
-            transformed = self.transformation.signals(
-                values, self.inputs
-            )  # NaN below the least value that there may be
+        with np.errstate(invalid="ignore"):  # NaN below the least value that there may be
+            transformed = self.transformation.signals(values, self.inputs)
         return np.where(np.isnan(transformed), 0.0, self.field.distribution(transformed))
 
     def quantile(self, probability: float) -> Array:
