@@ -32,10 +32,7 @@ NO_COVARIANCE = (
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutErrors:
-    """Errors of leave-one-out predictions of signals: equation (10).
-
-    If signals have scales, that of a signal left out is unknown: its variances are those of a new signal.
-    """
+    """Errors of leave-one-out predictions: equation (10). Variances are those of a new signal, if signals have scales."""
 
     signals: Any  # as a block of the spectrum
     errors: Any  # a block
@@ -117,10 +114,7 @@ def sequential_lengths(distribution: SignalDistribution, errors: SpectralData) -
 
 
 class Covariance(SignalDistribution):
-    """A covariance ``C`` that can be solved with, so that its signals can be conditioned on.
-
-    Blocks of `load` are over the nodes, and add and multiply entry by entry.
-    """
+    """A covariance ``C`` that can be solved with; blocks of `load` are over the nodes, and multiply entry by entry."""
 
     finest: float  # smallest sensible tolerance of a solve
 

@@ -102,10 +102,7 @@ class RowCovariance(ABC):
 
 
 class PosteriorRows(Filters):
-    """Posterior at new inputs given complete signals, equation (8): means, as filters, and covariances.
-
-    The filters apply to the coordinates of the known signals.
-    """
+    """Posterior at new inputs, equation (8): means, as filters of the known signals' coordinates, and covariances."""
 
     @abstractmethod
     def variances(self, eigenvalues: Array) -> Array:
@@ -355,10 +352,7 @@ class BlockCovariance(RowCovariance):
 
 
 class NodeCovariance(ABC):
-    """Covariances of nodes, ``G`` of the part that inputs explain and ``H`` of the rest, diagonal in one basis.
-
-    ``H`` includes the noise. Powers are functions of the basis's eigenvalues.
-    """
+    """Covariances of nodes, ``G`` explained by inputs and ``H`` of the rest and the noise, diagonal in one basis."""
 
     noise_variance: float
     basis: Spectrum  # both are diagonal in it

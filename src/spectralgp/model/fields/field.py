@@ -54,10 +54,7 @@ class PredictiveDistribution(ABC):
 
     @abstractmethod
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        """Variance at every node, or at nodes given by position.
-
-        On a quadrature it is exact at given nodes, and by random probes at all of them.
-        """
+        """Variance at every node, or at given nodes; on a quadrature that of all nodes is by random probes."""
 
     @property
     @abstractmethod
@@ -86,14 +83,9 @@ class PredictiveDistribution(ABC):
 
     @abstractmethod
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        """Log density of further values given the observed ones, noise included.
+        """Log density of further values, NaN if missing, given the observed ones, which are ignored; noise included.
 
-        Parameters
-        ----------
-        signals : array of shape (n_signals, n_nodes)
-            Further values, NaN if missing. Entries that were observed before are ignored.
-        joint : bool, default=True
-            One total for all signals together (float), or one number per signal taken alone, shape (n_signals,).
+        One total for all signals together (float) if `joint`, else one number per signal alone, shape (n_signals,).
         """
 
     @abstractmethod

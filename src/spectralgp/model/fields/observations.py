@@ -260,10 +260,7 @@ class PartialObservations:
     def draws(
         self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float = 0.0
     ) -> tuple[Array, Array | None]:
-        """Draws of complete values less their mean, one solve each (Matheron's rule).
-
-        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions if iterative.
-        """
+        """Draws of complete values less their mean by Matheron's rule, one solve each, and solutions if iterative."""
         if self.method == "missing":
             draws = np.zeros((n_draws, *self.observed.shape))
             draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_missing)) @ self._missing_root

@@ -74,10 +74,7 @@ def matern_covariance(distances: Array) -> UnitCovariance:
 
 @dataclass(frozen=True, eq=False)
 class NodeField:
-    """Field of levels, ``m = mu + v^1/2 c z + t^1/2 white + error``, with a flat prior of `mu`.
-
-    Equations (23b) and (23c) of docs/method.md.
-    """
+    """Levels ``m = mu + v^1/2 c z + t^1/2 white + error`` with a flat prior of `mu`: equations (23b) and (23c)."""
 
     unit: UnitCovariance
     logs: Array  # of v, t and the parameter of `unit`
@@ -131,16 +128,9 @@ class NodeField:
 
 
 def complete_by_graph(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[Array, Array]:
-    """Complete one number per node: known ones are kept, others predicted, with their variances.
+    """Complete one number per node of a small graph: known ones are kept, others predicted, with their variances.
 
-    Parameters
-    ----------
-    graph : Graph
-        Of at most `MOST_PLACED` nodes.
-    values, errors : array of shape (n_nodes,)
-        Known values and the variances of their errors; ignored elsewhere.
-    known : array of bool of shape (n_nodes,)
-        Mask of known values, with at least one.
+    `errors` are variances of the errors of the known values, at least one; both are ignored elsewhere.
     """
     centre = float(np.mean(values, where=known))
     means, variances = np.where(known, values, centre), np.zeros(values.size)

@@ -238,10 +238,7 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
 
 
 def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, Any]:
-    """Number of values and of observed ones, the largest size of one, their mean, and the nodes' means and variances.
-
-    The variances are in units of the largest size.
-    """
+    """Numbers of values and of observed ones, largest size, mean, and the nodes' means and variances in that size."""
     xp = array_namespace(block)
     seen = ~xp.isnan(block)
     size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
@@ -257,9 +254,8 @@ def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, An
 def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
     """Return the results of a function for each block of signals, in the order of the nodes.
 
-    Blocks are float64 arrays of the source's own library, or NumPy's; the function runs on
-    the workers for chunks of a Dask array. It takes a block, and the block's part of each of `by_node`: one number, or
-    one per node.
+    Blocks are float64 arrays of the source's own library, or NumPy's; for chunks of a Dask array the function runs on
+    the workers. It takes a block, and the block's part of each of `by_node`: one number, or one per node.
     """
     lazy, n_nodes = is_dask_array(source), source.shape[1]
     width = max(1, BLOCK // source.shape[0])
