@@ -54,6 +54,11 @@ class ClassSites:
     linear: Annotated[Array, axes("n_labels", "n_classes")]
     curvature: Annotated[Array, axes("n_labels", "n_classes"), gt(0)]
 
+    def towards(self, other: ClassSites, step: float) -> ClassSites:
+        """Natural gradient step towards other sites."""
+        linear = (1 - step) * self.linear + step * other.linear
+        return ClassSites(linear, (1 - step) * self.curvature + step * other.curvature)
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledField:
@@ -101,11 +106,9 @@ def given_labels(
         mean = shares.mean(axis=0)
         # equation (42)
         curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
-        linear, step = indicators - mean + curvature * found.mean, LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
-        sites = ClassSites(
-            (1 - step) * found.sites.linear + step * linear, (1 - step) * found.sites.curvature + step * curvature
-        )
-        before, found = found, with_sites(covariance, sites)
+        wanted = ClassSites(indicators - mean + curvature * found.mean, curvature)
+        step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
+        before, found = found, with_sites(covariance, found.sites.towards(wanted, step))
         if np.max(np.abs(found.mean - before.mean) / np.sqrt(found.variance)) < MEAN_TOLERANCE:
             return replace(found, converged=True)
     return found

@@ -14,6 +14,7 @@ from spectralgp._basics.arrays import on_host, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.model.fields.factors import (
     BlockCovariance,
+    GraphNodeCovariance,
     InputCovariance,
     NodeCovariance,
     PosteriorInputRows,
@@ -32,7 +33,7 @@ NO_COVARIANCE = (
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutErrors:
-    """Errors of leave-one-out predictions: equation (10). Variances are those of a new signal, if signals have scales."""
+    """Errors of leave-one-out predictions: equation (10). If signals have scales, variances are of a new signal."""
 
     signals: Any  # as a block of the spectrum
     errors: Any  # a block
@@ -345,7 +346,7 @@ class QuadratureCovariance(Covariance):
     """The covariance of signals with inputs on a quadrature, by Chebyshev series."""
 
     rows: InputCovariance
-    nodes: NodeCovariance
+    nodes: GraphNodeCovariance
 
     is_written_out = False
     __getstate__ = without_caches
@@ -381,15 +382,11 @@ class QuadratureCovariance(Covariance):
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self._variances(eigenvalues)
 
-    @cached_property
-    def _is_separate(self) -> bool:
-        """Whether signals are independent, so that they are their own coordinates."""
-        return np.array_equal(self.rows.modes.vectors, np.eye(self.rows.n_signals))
-
     def _filtered(self, block: Any, series: Array) -> Any:
-        if self._is_separate:
+        vectors = self.rows.modes.vectors
+        if np.array_equal(vectors, np.eye(len(vectors))):  # signals are independent: they are their own coordinates
             return self.basis.each_filtered(block, series)
-        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.modes.vectors)
+        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), vectors)
 
     @cached_property
     def _series(self) -> Array:
@@ -412,7 +409,7 @@ class QuadratureCovariance(Covariance):
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         modes, basis = self.rows.modes, self.basis
         root = (modes.vectors * np.sqrt(modes.values)) @ modes.vectors.T
-        bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
+        bank = FilterBank(lambda eigenvalues: self.nodes.kernel.response(eigenvalues)[None], root)
         shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
         return shared + self.nodes.draw_own(self.shape[0], random_state)
 

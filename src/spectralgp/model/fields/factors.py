@@ -361,10 +361,6 @@ class NodeCovariance(ABC):
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         """``p`` and ``r``, the diagonals of ``G`` and ``H``."""
 
-    def response(self, eigenvalues: Array) -> Array:
-        """A root of ``p``, of either sign."""
-        return np.sqrt(self.powers(eigenvalues)[0])
-
     @abstractmethod
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """A block drawn from ``N(0, H - noise)``."""
@@ -383,9 +379,6 @@ class GraphNodeCovariance(NodeCovariance):
         """``gamma`` and ``eta + sigma^2``."""
         own = self.kernel.residual_power(eigenvalues) + self.white_variance
         return self.kernel.power(eigenvalues), own + self.noise_variance
-
-    def response(self, eigenvalues: Array) -> Array:
-        return self.kernel.response(eigenvalues)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         drawn: Any = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,7 +167,7 @@ class GraphGP:
         """Covariance of observed signals, noise included: in a known basis of the nodes, or by series."""
         if self.nodes.basis.has_eigenvectors:
             return ModalCovariance(rows, self.nodes)
-        return QuadratureCovariance(rows, self.nodes)
+        return QuadratureCovariance(rows, cast(GraphNodeCovariance, self.nodes))
 
     def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean by the autoregressive term, as a block of the graph's basis; zero without it."""
