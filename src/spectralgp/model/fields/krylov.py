@@ -20,6 +20,11 @@ BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this s
 TINY = 1e-300
 
 
+def itself(block: Any) -> Any:
+    """Return the block: the image in a usual inner product."""
+    return block
+
+
 @dataclass(frozen=True, eq=False)
 class LinearSystem:
     """A preconditioned system for blocks, positive definite in an inner product of its own.
@@ -31,7 +36,7 @@ class LinearSystem:
     precondition: Callable[[Any], tuple[Any, Any]]  # the preconditioner times a block, and the image of the product
     inner: Callable[[Any, Any], Any]  # sums of the products of two blocks' entries, one per set of signals
     smallest: float  # lower bound of the eigenvalues of the preconditioned system
-    image: Callable[[Any], Any] = lambda block: block  # ``J x``; by default the usual inner product
+    image: Callable[[Any], Any] = itself  # ``J x``
     scaled: Callable[[Any, Any], Any] = mul  # a block with every set of signals times a factor
 
 
