@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
-from spectralgp.model.fields.covariances import ModalCovariance
+from spectralgp.model.fields.covariances import with_entries
 from spectralgp.model.fields.curvatures import LEAST_CAVITY
 from spectralgp.model.fields.latent import LatentPosterior, log_evidence_under
 from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
@@ -204,8 +204,8 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     covariance, observed = posterior.covariance, known.observed
     missed = np.where(observed, known.solution / known.precisions, 0.0)
     if posterior.entries is None and posterior.signals.centred_by == "node" and len(missed) > 1:
-        assert isinstance(covariance, ModalCovariance)
-        missed = missed + covariance.row_sums() / known.precisions * known.values / (len(missed) - 1)
+        sums = with_entries(covariance).row_sums()
+        missed = missed + sums / known.precisions * known.values / (len(missed) - 1)
     variance, freedoms = np.where(observed, 1 / known.precisions, known.variance), np.full((len(missed), 1), freedom)
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
         if posterior.entries is None:

@@ -21,6 +21,7 @@ from spectralgp.model.fields.covariances import (
     QuadratureCovariance,
     errors_at_new,
     joint_log_density,
+    with_entries,
     with_new_inputs,
 )
 from spectralgp.model.fields.factors import (
@@ -704,21 +705,18 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
 
     Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
     """
-    shrinkage, known, covariance = _shrinkage(plain), plain.covariance, prediction.covariance
-    assert isinstance(known, ModalCovariance)
-    assert isinstance(covariance, ModalCovariance)
-    missed = plain.left_out()
+    shrinkage, missed = _shrinkage(plain), plain.left_out()
+    known, covariance = with_entries(plain.covariance), with_entries(prediction.covariance)
     roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, -1.0))
     lengths, _ = shrinkage.lengths(missed.errors / roots)
     shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
     roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
-    return shrinkage, require_eigenvectors(covariance.basis, NOT_EXACT), roots
+    return shrinkage, covariance.basis.eigenvectors, roots
 
 
 def _shrinkage(plain: Posterior) -> Shrinkage:
     """Shrinkage learnt from signals that the graph's model whitened."""
-    covariance, deviations = plain.covariance, plain.signals.deviations
-    assert isinstance(covariance, ModalCovariance)
+    covariance, deviations = with_entries(plain.covariance), plain.signals.deviations
     basis = covariance.basis
     whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
     if deviations is not None:

@@ -107,7 +107,9 @@ def read_signals(
     if keep_source:
         factors = np.append(np.full(n_signals, largest / divisor), 1.0)
         gram *= np.multiply.outer(factors, factors)
-        store = SignalStore(_owned(source), units, rounding, reference, units.divisor, gram)
+        if is_array_api_obj(source) and not isinstance(source, np.memmap) and not is_dask_array(source):
+            source = array_namespace(source).asarray(source, copy=True)  # its owner may change an array in memory
+        store = SignalStore(source, units, rounding, reference, units.divisor, gram)
     else:
         store = SignalStore(values / units.divisor, units, rounding)
     if relative is None:
@@ -273,13 +275,6 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
         xp = array_namespace(block)
         found.append(function(xp.astype(block, xp.float64), *values, **settings))
     return found
-
-
-def _owned(source: Any) -> Any:
-    """A copy of an array in memory, which its owner may change; files and lazy arrays themselves."""
-    if not is_array_api_obj(source) or isinstance(source, np.memmap) or is_dask_array(source):
-        return source
-    return array_namespace(source).asarray(source, copy=True)
 
 
 # --------------------------------------------------------------------------------------------------- for model files

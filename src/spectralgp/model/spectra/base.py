@@ -193,6 +193,7 @@ class Spectrum(ABC):
     laplacian: LaplacianKind
     scaled: bool
     n_moments: int | None  # number of Chebyshev moments; None if eigenvalues are known
+    largest_eigenvalue: float  # before scaling; one for a graph without edges
     has_eigenvectors: ClassVar[bool]  # and eigenvalues: blocks are then coefficients in rows, and may be stacked
     log_volume: float = 0.0  # logarithm of the volume that the vectors span; zero where they are orthonormal
 
@@ -205,11 +206,6 @@ class Spectrum(ABC):
     @abstractmethod
     def multiplicities(self) -> Array:
         """Numbers of eigenvalues that the frequencies represent, shape (n_frequencies,)."""
-
-    @property
-    @abstractmethod
-    def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling; one for a graph without edges."""
 
     @property
     def upper(self) -> float:

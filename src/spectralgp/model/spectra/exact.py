@@ -204,7 +204,8 @@ class ExactSpectrum(Spectrum):
         return np.ones(self.graph.n_nodes)
 
     @property
-    def largest_eigenvalue(self) -> float:
+    def largest_eigenvalue(self) -> float:  # type: ignore[override]
+        """The largest eigenvalue before scaling; one for a graph without edges."""
         return float(self.frequencies[-1]) or 1.0
 
     def coefficients(self, signals: Signals) -> Array:

@@ -350,7 +350,7 @@ class Chebyshev(SpectrumSettings):
     def remember(self, graph: GraphBase, laplacian: LaplacianKind, state: object, prototype: Any = None) -> None:
         if not isinstance(state, DensityState):
             raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
-        n_probes = self._probes_on(graph.n_nodes)
+        n_probes = graph.n_nodes if self.n_probes == "exact" else self.n_probes
         shape = (1, n_probes) if state.moments is None else state.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
@@ -360,7 +360,7 @@ class Chebyshev(SpectrumSettings):
         return dataclasses.replace(self, device=device)
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
-        n_probes = self._probes_on(n_nodes)
+        n_probes = n_nodes if self.n_probes == "exact" else self.n_probes
         # two blocks of each recurrence, one on the way and the copy for the signals, two for the probes; and the
         # moments, their quadrature and a rotation of it
         blocks = (4 * n_signals + 2 * n_probes) * n_nodes * item_size
@@ -370,9 +370,6 @@ class Chebyshev(SpectrumSettings):
             return needed, of, "Learn from fewer signals, or from fewer moments: spectrum=Chebyshev(max_moments=...)."
         of = f"{n_signals} signals and {n_probes} probes on {n_nodes} nodes"
         return needed, of, "Pass Y as float32, fewer signals, or fewer probes: spectrum=Chebyshev(n_probes=...)."
-
-    def _probes_on(self, n_nodes: int) -> int:
-        return n_nodes if self.n_probes == "exact" else self.n_probes
 
 
 def release_passes(graph: GraphBase) -> None:
@@ -405,7 +402,8 @@ class Quadrature(Spectrum):
         return self.density.operator
 
     @property
-    def largest_eigenvalue(self) -> float:
+    def largest_eigenvalue(self) -> float:  # type: ignore[override]
+        """The largest eigenvalue before scaling; one for a graph without edges."""
         return self.density.largest_eigenvalue
 
     @property
