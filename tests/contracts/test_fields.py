@@ -13,7 +13,7 @@ from spectralgp.model import fields
 from spectralgp.model.fields import covariances
 from spectralgp.model.fields import observations as seeing
 from spectralgp.model.fields.factors import BlockCovariance
-from spectralgp.model.fields.markov import rows_in_time
+from spectralgp.model.fields.processes import rows_in_time
 from spectralgp.model.kernels import WithResidual, as_input_kernel, matern_terms
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact

@@ -18,7 +18,7 @@ from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
 from spectralgp._basics.saved import axes, ge, gt
 from spectralgp.graphs import Graph
 from spectralgp.model.fields import ModalCovariance, NodeCovariance, PartialObservations
-from spectralgp.model.fields.markov import TimeCovariance
+from spectralgp.model.fields.processes import TimeCovariance
 from spectralgp.model.spectra import ExactSpectrum
 from spectralgp.model.statespace import Component, Filter, StateSpace, Timeline, distinct, sandwiched
 

@@ -18,7 +18,6 @@ from spectralgp.model.fields.field import (
 )
 from spectralgp.model.fields.latent import LatentPosterior, condition_latent, observed_with, probability_transforms
 from spectralgp.model.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.model.fields.markov import TimeCovariance, TimeEvidence, are_in_time, rows_in_time, state_space
 from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.fields.posterior import (
     GraphGP,
@@ -34,7 +33,15 @@ from spectralgp.model.fields.posterior import (
     posterior_of,
     shrunk_posterior_of,
 )
-from spectralgp.model.fields.processes import ProcessKernel, RatePriors
+from spectralgp.model.fields.processes import (
+    ProcessKernel,
+    RatePriors,
+    TimeCovariance,
+    TimeEvidence,
+    are_in_time,
+    rows_in_time,
+    state_space,
+)
 from spectralgp.model.fields.shrinkage import Shrinkage
 from spectralgp.model.fields.sites import EffectPrior, ObservationModel, Sites, find_sites
 from spectralgp.model.fields.transformed import Changes, Logarithms, Transformation

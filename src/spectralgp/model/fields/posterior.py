@@ -33,8 +33,8 @@ from spectralgp.model.fields.factors import (
     ShrunkNodeCovariance,
 )
 from spectralgp.model.fields.field import ConditionedField, Field, GaussianField, MixtureField, PredictiveDistribution
-from spectralgp.model.fields.markov import are_in_time, process_rows, rows_in_time
 from spectralgp.model.fields.observations import PartialObservations
+from spectralgp.model.fields.processes import ProcessKernel, are_in_time, rows_in_time
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.sites import Sites
 from spectralgp.model.fields.transformed import Transformation, TransformedField
@@ -149,9 +149,8 @@ class GraphGP:
             return LowRankCovariance.of(self.input_kernel, inputs, self.points, scales, amplitude)
         if inputs.shape[0] == 0:  # scikit-learn's kernels take this for one input
             return InputCovariance(modes_of(np.empty((0, 0))))
-        own = process_rows(self.graph_kernel, self.graph_basis.eigenvalues, inputs)
-        if own is not None:
-            return own
+        if isinstance(self.graph_kernel, ProcessKernel):  # which relates rows by their times itself
+            return self.graph_kernel.rows(self.graph_basis.eigenvalues, inputs)
         terms = matern_terms(self.input_kernel, inputs)
         most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
         can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
