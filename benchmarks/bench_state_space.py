@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import Matern as MaternKernel
 
 from spectralgp import Graph, Polynomial, Task, decompose
 from spectralgp.learning.objective import Objective
-from spectralgp.model.fields import markov
+from spectralgp.model.fields import processes
 from spectralgp.model.statespace import Filter, StateSpace, Timeline, evaluate, filters, plain
 from spectralgp.series import MaternComponent, ModalProcess, OscillatorComponent, learn_on_graph
 
@@ -123,10 +123,10 @@ def regression(share: float) -> dict[str, float]:
         steps = iter(np.linspace(0.0, 0.1, 9))
         return least(lambda: objective.evaluate(start + next(steps)), 2)
 
-    filtered, fewest = seconds(), markov.FEWEST_IN_TIME
-    markov.FEWEST_IN_TIME = 10**9
+    filtered, fewest = seconds(), processes.FEWEST_IN_TIME
+    processes.FEWEST_IN_TIME = 10**9
     by_modes = seconds()
-    markov.FEWEST_IN_TIME = fewest
+    processes.FEWEST_IN_TIME = fewest
     return {"Matern regression, filter / modes": filtered / by_modes}
 
 

@@ -8,7 +8,7 @@ from oracle import relative_error as error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.learning import Task, learn
 from spectralgp.learning.objective import Objective
-from spectralgp.model.fields import InputCovariance, TimeCovariance, markov, node_covariances, standard_deviation
+from spectralgp.model.fields import InputCovariance, TimeCovariance, node_covariances, processes, standard_deviation
 from spectralgp.model.fields import posterior as posterior_module
 from spectralgp.model.kernels import Polynomial, as_input_kernel, matern_terms, with_residual
 
@@ -30,7 +30,7 @@ def graph():
 @pytest.fixture
 def by_modes(monkeypatch):
     """A switch: from its call on, nothing is filtered."""
-    return lambda: monkeypatch.setattr(markov, "FEWEST_IN_TIME", 10**9)
+    return lambda: monkeypatch.setattr(processes, "FEWEST_IN_TIME", 10**9)
 
 
 def signals(n_signals=230, seed=0, spacing="uneven"):
@@ -150,7 +150,7 @@ def test_only_sums_of_matern_terms_of_one_column_are_filtered(kernel, n_columns,
 
 def test_roots_are_those_of_the_covariance_where_signals_have_nothing_for_themselves():
     times, terms = signals(40)[0], matern_terms(as_input_kernel(KERNELS["sum"]), signals(40)[0])
-    rows, power = markov.rows_in_time(times[:, 0], terms), np.array([0.7, 0.0, 2.0])
+    rows, power = processes.rows_in_time(times[:, 0], terms), np.array([0.7, 0.0, 2.0])
     units = np.eye(40)[:, :, None] * np.ones(3)
     roots = rows.unload(rows.apply(rows.load(units), power, np.zeros(3), 0.5))
     for mode, one in enumerate(power):

@@ -92,7 +92,8 @@ def read_signals(
     if relative is not None and center is None:
         reference = 0.0
     if keep_source:
-        gram = _products(source, reference, 1.0 if relative is None else 1 / relative, largest)
+        factor = 1.0 if relative is None else 1 / relative
+        gram: Any = sum(_of_each(source, _products, reference, factor, size=largest))
         total = float(np.trace(gram[:-1, :-1]))
     else:
         values = np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))
@@ -118,22 +119,11 @@ def read_signals(
     return Signals(store, level=level) if keep_source else Signals(store, center, how, level=level)
 
 
-def _products(source: Any, reference: Any, factor: Any, size: float) -> Array:
-    """Products of all rows, centred and scaled, with each other and with a further row of ones."""
-    n_signals, n_nodes = source.shape
-    gram = np.zeros((n_signals + 1, n_signals + 1))
-    for squares, sums in _of_each(source, _products_in_block, reference, factor, size=size):
-        gram[:-1, :-1] += squares
-        gram[:-1, -1] += sums
-    gram[-1, :-1] = gram[:-1, -1]
-    gram[-1, -1] = n_nodes
-    return gram
-
-
-def _products_in_block(block: Any, reference: Any, factor: Any, *, size: float) -> tuple[Array, Array]:
-    """Products of the rows of a block, centred and scaled, with each other, and with ones."""
-    rows = (block - reference) / size * factor
-    return np.asarray(on_host(rows @ rows.T)), np.asarray(on_host(array_namespace(rows).sum(rows, axis=1)))
+def _products(block: Any, reference: Any, factor: Any, *, size: float) -> Array:
+    """Products with each other of the rows of a block, centred and scaled, and of a further row of ones."""
+    rows, xp = (block - reference) / size * factor, array_namespace(block)
+    rows = xp.concat([rows, xp.ones_like(rows[:1, :])])
+    return np.asarray(on_host(rows @ rows.T))
 
 
 @dataclass(frozen=True, eq=False)
