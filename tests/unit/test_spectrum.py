@@ -203,7 +203,8 @@ def test_a_turned_basis_goes_there_and_back():
     """Vectors ``B`` that are not orthonormal, with their dual."""
     spectrum, rng = spectra.decompose(GRAPHS["random"], "normalized"), np.random.default_rng(1)
     vectors = rng.standard_normal((7, 7)) + 3 * np.eye(7)
-    basis = spectra.oblique(spectrum, vectors, np.linalg.inv(vectors).T, 2.5)
+    dual, numbers = np.linalg.inv(vectors).T, np.arange(7.0)
+    basis = spectra.ExactSpectrum(spectrum.graph, "normalized", False, numbers, vectors, dual, 2.5)
     signals = rng.standard_normal((2, 7))
     coordinates = np.linalg.solve(vectors, signals.T).T
     np.testing.assert_allclose(basis.load(signals), coordinates)

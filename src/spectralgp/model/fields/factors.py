@@ -11,20 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.arrays import frozen, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.model.fields.shrinkage import Shrinkage
 from spectralgp.model.kernels import GraphKernel, InputKernel, NewInputs, with_amplitude
-from spectralgp.model.spectra import (
-    ExactSpectrum,
-    FilterBank,
-    Filters,
-    Modes,
-    Spectrum,
-    modes_of,
-    oblique,
-    require_eigenvectors,
-)
+from spectralgp.model.spectra import ExactSpectrum, FilterBank, Filters, Modes, Spectrum, modes_of, require_eigenvectors
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
 
@@ -404,7 +395,7 @@ class ShrunkNodeCovariance(NodeCovariance):
 
     ``G = V D_a R D_a V^T`` and ``H = V D_h R D_h V^T`` with the graph's standard deviations ``a`` and ``h`` times the
     profile. Both are diagonal in vectors ``B`` that are not orthonormal, with ``H = B B^T``. The noise is the part of
-    the graph's noise that is white in ``H``.
+    the graph's noise that is white in ``H``. The basis's eigenvalues merely number its vectors.
     """
 
     graph: GraphNodeCovariance
@@ -424,17 +415,19 @@ class ShrunkNodeCovariance(NodeCovariance):
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
         if shrinkage.is_identity:
-            basis = oblique(graph.basis, vectors * scales, vectors / scales, float(np.sum(np.log(scales))))
-            return cls(graph, shrinkage, basis, np.square(ratios), scales)
-        root = shrinkage.root_of_mean
-        # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
-        turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
-        power, directions = np.linalg.eigh(turned @ turned.T)
-        factor = scales[:, None] * root
-        dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
-        log_volume = float(np.sum(np.log(np.diagonal(factor))))
-        basis = oblique(graph.basis, vectors @ (factor @ directions), vectors @ dual, log_volume)
-        return cls(graph, shrinkage, basis, np.maximum(power, 0.0), factor)
+            power, factor, diagonal = np.square(ratios), scales, scales
+            forward, dual = vectors * scales, vectors / scales
+        else:
+            root = shrinkage.root_of_mean
+            # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
+            turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
+            values, directions = np.linalg.eigh(turned @ turned.T)
+            power, factor = np.maximum(values, 0.0), scales[:, None] * root
+            dual = vectors @ solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
+            forward, diagonal = vectors @ (factor @ directions), np.diagonal(factor)
+        numbers, log_volume = frozen(np.arange(float(len(vectors)))), float(np.sum(np.log(diagonal)))
+        basis = ExactSpectrum(graph.basis.graph, graph.basis.laplacian, False, numbers, forward, dual, log_volume)
+        return cls(graph, shrinkage, basis, power, factor)
 
     @cached_property
     def _rest(self) -> tuple[Array, Array | None]:

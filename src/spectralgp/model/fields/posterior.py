@@ -635,13 +635,7 @@ def condition_shrunk(
 
 
 def shrunk_posterior_of(
-    prior: GraphGP,
-    inputs: Array,
-    signals: Signals,
-    carried: CarryColumns | None = None,
-    *,
-    learns_tails: bool = True,
-    is_fast: bool = False,
+    prior: GraphGP, inputs: Array, signals: Signals, carried: CarryColumns | None, *, learns_tails: bool, is_fast: bool
 ) -> Posterior:
     """Learn the covariance between frequencies from validated signals, and condition on them."""
     prior = replace(prior, shrinkage=None)

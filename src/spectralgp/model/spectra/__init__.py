@@ -19,7 +19,6 @@ from spectralgp.model.spectra.exact import (
     ExactSpectrum,
     SpectralSignals,
     decompose,
-    oblique,
     require_eigenvectors,
 )
 from spectralgp.model.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes

@@ -169,8 +169,8 @@ class Eigenpairs:
 class ExactSpectrum(Spectrum):
     """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
 
-    Blocks are coordinates in rows. Vectors ``B`` from `oblique` may replace the eigenvectors; coordinates ``x`` of a
-    signal ``y = B x`` are then ``x = B^-1 y``.
+    Blocks are coordinates in rows. Vectors ``B`` that are not orthonormal may replace the eigenvectors, equation (15);
+    coordinates ``x`` of a signal ``y = B x`` are then ``x = B^-1 y``.
     """
 
     graph: GraphBase
@@ -287,15 +287,6 @@ def require_eigenvectors(spectrum: Spectrum, message: str) -> Array:
     if not isinstance(spectrum, ExactSpectrum):
         raise ValueError(message)
     return spectrum.eigenvectors
-
-
-def oblique(spectrum: Spectrum, vectors: Array, dual: Array, log_volume: float) -> ExactSpectrum:
-    """Basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
-
-    Its eigenvalues merely number the vectors. `dual` is ``B^-T``, `log_volume` is ``log |det B|``.
-    """
-    numbers = frozen(np.arange(float(spectrum.graph.n_nodes)))
-    return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual, log_volume)
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
