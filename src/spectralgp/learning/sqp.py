@@ -141,7 +141,7 @@ class Sqp(Solver):
                     starts = _distinct(objective, coarse, DISTINCT_NATS, DISTINCT_NATS)
                 agree = len(starts) == 1  # whether those of the simplest form lead to one maximum
             else:
-                starts = _grown(objective, found, silent_share)
+                starts = _grown(objective, found, silent_share, form in kernels)
                 if task.prior is None and not form.search().guides():
                     # the plain likelihood has several maxima: the one above the simpler filter need not be the highest
                     starts += objective.starting_points()[-1:]
@@ -302,11 +302,11 @@ def _distinct(objective: Objective, coarse: list[SearchResult], height: float, d
     return kept
 
 
-def _grown(objective: Objective, found: SearchResult, silent_share: float) -> list[Array]:
-    """Starts of a form: the solution of the form before, and more if that explains nothing."""
+def _grown(objective: Objective, found: SearchResult, silent_share: float, is_last: bool) -> list[Array]:
+    """Starts of a form: the solution of the form before, that given for the last, and more if nothing is explained."""
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
     search, rest = kernel.search(), found.x[before.theta.size :]
-    thetas = [search.grown_from(before), *[kernel.theta] * search.is_given]
+    thetas = [search.grown_from(before), *[kernel.theta] * (search.is_given and is_last)]
     starts = [np.concatenate([theta, rest]) for theta in thetas]
     if _is_silent(objective.task, before, objective.spectrum, objective.split(starts[0])[2], silent_share):
         # at zero the slope in every coefficient vanishes: no way out from there

@@ -155,6 +155,13 @@ def test_forms_on_the_way_are_learnt_as_far_as_they_must(prior, kernel, least, m
     assert short[-1] == 0.0
 
 
+def test_a_given_filter_is_a_start_of_the_last_form_alone():
+    """The forms on the way are those of the kernel without it."""
+    task, given = explained("weak"), Polynomial(1).with_theta(np.array([1.0, -0.5]))
+    plain, begun = (learn(task, Polynomial(3) + part).stages for part in (Polynomial(1), given))
+    assert [stage.n_evaluations for stage in begun[1:-1]] == [stage.n_evaluations for stage in plain[1:-1]]
+
+
 def test_a_coarse_fit_is_as_near_to_its_maximum_as_was_asked_for():
     """Three tenths of a nat, or a hundredth for each signal; a solver that has a tolerance keeps it."""
     assert Sqp().coarse().tolerance_nats == Sqp().coarse(29).tolerance_nats == 0.3
