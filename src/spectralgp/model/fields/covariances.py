@@ -296,7 +296,7 @@ class ModalCovariance(Covariance):
         self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None
     ) -> LeaveOneOutErrors:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions, scales = self._precisions, signals.units.signal_scales
+        precisions, scales = rows.diagonal(*powers, -1.0), signals.units.signal_scales
         if errors is None:
             errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
             if shares:

@@ -709,7 +709,8 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
 
 def _shrinkage(plain: Posterior) -> Shrinkage:
     """Shrinkage learnt from signals that the graph's model whitened."""
-    covariance, deviations = with_entries(plain.covariance), plain.signals.deviations
+    covariance, deviations = plain.covariance, plain.signals.deviations
+    assert isinstance(covariance, ModalCovariance)
     basis = covariance.basis
     whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
     if deviations is not None:
