@@ -59,14 +59,20 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_, graph_ : ndarray of shape (n_classes,), Graph
-        Labels, sorted, and the graph.
-    graph_kernel_, kernel_weights_ : tuple of Diffusion, ndarray of shape (n_models,)
-        Kernels of the models that are averaged, of mean variance one, and their weights.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    graph_ : Graph
+        The graph.
+    graph_kernel_ : tuple of Diffusion
+        One per model that is averaged, of mean variance one.
+    kernel_weights_ : ndarray of shape (n_models,)
+        Weights of the models.
     temperature_ : float
         The power that probabilities are raised to; above one they are sharpened.
-    n_labels_, n_features_in_ : int
-        Numbers of labelled entries, and of features of `X`, if there are any.
+    n_labels_ : int
+        Number of labelled entries.
+    n_features_in_ : int
+        Number of features of `X`, if there are any.
 
     Examples
     --------

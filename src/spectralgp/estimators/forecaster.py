@@ -68,8 +68,10 @@ class GraphGPForecaster(GraphEstimator):
 
     Attributes
     ----------
-    graph_, model_ : Graph, SeriesModel
-        The graph, and mean, ensemble and state after the last row, in the graph's order of the nodes.
+    graph_ : Graph
+        The graph.
+    model_ : SeriesModel
+        Mean, ensemble and state after the last row, in the graph's order of the nodes.
     weights_ : dict of str to float
         Weights of the models in the mean.
     backtest_ : Backtest or None
@@ -79,8 +81,10 @@ class GraphGPForecaster(GraphEstimator):
         right. The first row is NaN. Model files do not hold them.
     components_, seasons_ : tuple of Component, tuple of Season
         Terms of the sum, and seasons in the mean.
-    drift_horizons_, n_steps_ : list of int, int
-        Horizons, in rows, with a drift, and the number of rows seen, by `fit` and `update`.
+    drift_horizons_ : list of int
+        Horizons, in rows, with a drift.
+    n_steps_ : int
+        Number of rows seen, by `fit` and `update`.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number and names of the columns of `X`, if there are any.
 
@@ -138,7 +142,8 @@ class GraphGPForecaster(GraphEstimator):
         Y : array or table of shape (n_steps, n_nodes) or (n_steps,)
             Rows in time, NaN where nothing was observed. The index of a table (pandas, xarray), or its one column of
             dates (Polars, PyArrow), is the time: dates, with or without a time zone, or numbers; rows of an array are
-            counted. Rows are sorted by time, with a warning. Columns are matched to the names of the graph's nodes.
+            counted. Rows that are not in the order of time are sorted, with a warning. Columns are matched to the names
+            of the graph's nodes.
         X : array or table of shape (n_steps, n_exogenous), optional
             Columns whose later values will be known, such as holidays or a weather forecast. Rows of a table are
             matched to those of `Y` by time, and may be more.
@@ -436,7 +441,8 @@ class GraphGPForecaster(GraphEstimator):
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
         """Draw paths of rows after the last one: shape (n_times, n_nodes, n_samples), as in scikit-learn.
 
-        Arguments are those of `predict`. Rows of a path depend on each other as in the model that correlates nodes.
+        `horizon` and `X` are those of `predict`. Rows of a path depend on each other as in the model whose correlations
+        of nodes are taken.
         """
         steps = self._steps_of(horizon)
         ahead = self.model_.ahead(steps, self._exogenous(X, steps))

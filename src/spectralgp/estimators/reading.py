@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar, cast
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from spectralgp._basics import tables
-from spectralgp._basics.arrays import on_host, take
+from spectralgp._basics.arrays import few_threads, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_of, without_mask
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.operators import precision_of
@@ -265,6 +265,25 @@ class TrainingData:
     observed_by: ObservationModel | None = None
     typical_variance: float | None = None  # of the latent signals
     effects: tuple[str, ...] = ()  # names of the fixed effects
+
+    @contextmanager
+    def resources(self) -> Iterator[None]:
+        """Use few threads while learning; a MemoryError says how much memory learning takes."""
+        try:
+            with few_threads(max(self.values.shape)):  # once: released threads spin for a while
+                yield
+        except MemoryError as error:
+            n_signals, n_nodes = self.values.shape
+            needed, of, remedy = self.spectrum.memory(n_signals, n_nodes, precision_of(self.values).itemsize)
+            message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
+            raise MemoryError(message) from error
+
+    def form_given(self, rows: Indices | None) -> SignalFormat:
+        """Form of the data for a model conditioned on some of the kept rows; on all if None."""
+        if rows is None:
+            return self.form
+        kept = self.form.kept
+        return replace(self.form, kept=kept & np.isin(np.cumsum(kept) - 1, rows))
 
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:

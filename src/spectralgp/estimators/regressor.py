@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
+from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, is_counted, like_table, row_labels
@@ -27,7 +27,6 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
-from spectralgp.graphs.operators import precision_of
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.missing import objective_of
@@ -109,8 +108,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     Attributes
     ----------
-    graph_, spectrum_ : Graph, ExactSpectrum or Quadrature
-        The graph, and the spectrum of the Laplacian of the graph kernel with the largest weight.
+    graph_ : Graph
+        The graph.
+    spectrum_ : ExactSpectrum or Quadrature
+        Of the Laplacian of the graph kernel with the largest weight.
     graph_kernel_, input_kernel_ : tuple of kernels
         One per model, learnt, in the units of `Y`; the default input kernel is that of standardised inputs.
     residual_ : tuple of kernels or None
@@ -120,22 +121,29 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         the weighted mean when stacked.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked; of the signals learnt from if others have missing values.
-    kernel_weights_, fits_ : ndarray of shape (n_kernels,), tuple of Fit
-        Weights of the models, one for a single model, and certificate, message and stages of each model's fit.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of the stacked models; one for a single model.
+    fits_ : tuple of Fit
+        Certificate, message and stages of each model's fit.
     learnt_ : FittedModels
         Models with their draws of hyperparameters, and the scores of all that were compared.
     input_recipe_ : InputRecipe or None
         Origin of the inputs in files, set by commands; None if `fit` was called from Python. `save` keeps it.
     posterior_ : Posterior or Mixture
         Conditioned model, with joint covariances over inputs and nodes, in the graph's order of nodes.
-    center_, scale_ : ndarray of shape (n_nodes,), or float
-        Subtracted from `Y`, one number for all nodes of a large graph unless centred by node; divisor while learning.
-        They are of the model of the largest weight: of changes, or near a typical value if of logarithms.
-    coefficients_, likelihood_ : Coefficients, Likelihood
-        Fixed effects with their standard errors, and the likelihood with its learnt parameters: with a likelihood,
-        covariates or noise that is known per entry.
-    n_features_in_, date_columns_ : int, tuple of int
-        Number of features of `X`, and positions of its columns that were dates.
+    center_ : ndarray of shape (n_nodes,), or float
+        Subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
+    scale_ : ndarray of shape (n_nodes,)
+        Divisor while learning. Both are of the model of the largest weight: of changes, if it is a model of these, and
+        near a typical value if of logarithms.
+    coefficients_ : Coefficients
+        Fixed effects with their standard errors, with a likelihood, covariates or noise that is known per entry.
+    likelihood_ : Likelihood
+        Likelihood with its learnt parameters, with the same.
+    n_features_in_ : int
+        Number of features of `X`.
+    date_columns_ : tuple of int
+        Positions of the columns of `X` that were dates.
 
     Examples
     --------
@@ -248,7 +256,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         noise_variance : float, or array of shape (n_nodes,) or as Y, optional
             Known noise of each value, such as of instruments, in the units of `Y` squared.
         weights : float, or array of shape (n_nodes,) or as Y, optional
-            Such as numbers of averaged readings: they divide the noise, whose root, ``likelihood_.scale``, is learnt.
+            Weights of values, such as numbers of averaged readings, by which the variance of the noise is divided; its
+            root at weight one, ``likelihood_.scale``, is learnt.
         covariates : dict, array or table, optional
             Fixed effects in addition to an intercept: a dict of names and values, one per node or of the shape of `Y`;
             or one row per node, one column per covariate. ``coefficients_`` has them with standard errors.
@@ -262,26 +271,16 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         solver = as_solver(self.solver)
         training = reading.read_training(self, solver, X, Y)
-        n_signals, n_nodes = training.values.shape
-        try:
-            with few_threads(max(n_signals, n_nodes)):  # once: released threads spin for a while
-                training = observers.with_observations(self, training, given)
-                self._effects, choices = training.effects, reading.choices_of(self, training, solver)
-                with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
-                    learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
-        except MemoryError as error:
-            precision = precision_of(training.values).itemsize
-            needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, precision)
-            message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
-            raise MemoryError(message) from error
+        with training.resources():
+            training = observers.with_observations(self, training, given)
+            self._effects, choices = training.effects, reading.choices_of(self, training, solver)
+            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
+                learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
             learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
-        form, rows = training.form, learnt.conditioned_on
-        if rows is not None:  # conditioned on some of the kept rows alone
-            form = replace(form, kept=form.kept & np.isin(np.cumsum(form.kept) - 1, rows))
-        self._show(learnt, learnt.fits, form)
+        self._show(learnt, learnt.fits, training.form_given(learnt.conditioned_on))
         self.input_recipe_: InputRecipe | None = None
         self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
@@ -547,7 +546,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def score(self, X: Any, y: Any, sample_weight: Any = None, **given: Unpack[AuxiliaryData]) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
-        Missing values are left out, and nodes with fewer than two. Arguments are those of `log_predictive_density`.
+        Missing values are left out, and nodes with fewer than two observed ones. Other arguments are those of
+        `log_predictive_density`.
         """
         X, y, signals = self._paired(X, y)
         mean = self._form.to_user(self._prediction(X, given, Y=y, values=signals, asked=False).mean)
@@ -693,7 +693,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     def impute(self, X: Any, Y: Any, **given: Unpack[AuxiliaryData]) -> tuple[Any, Any]:
         """Impute missing values.
 
-        Training signals are recognised by their inputs and values; other signals are conditioned on in addition.
+        Training signals are recognised by their inputs and values; other signals are new, and conditioned on in
+        addition.
 
         Parameters
         ----------

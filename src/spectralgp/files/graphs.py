@@ -31,14 +31,19 @@ Ring = list[tuple[float, float]]
 def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: float | None = None) -> Graph:
     r"""Read a graph, with text for names, from a file, by its suffix.
 
-    - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
-      ``target`` and optionally ``weight``. A row without a target makes a node without edges;
-    - ``.graphml``: by networkx; nodes are named by their ids;
-    - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
-    - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
-      with, optionally, ``names`` and ``coordinates``;
-    - ``.geojson``, ``.json``: features with a property ``name`` (or an ``id``): points are joined to their nearest
-      neighbours on the sphere, as by `graph_from_points`, polygons to those with a common stretch of border.
+    Parameters
+    ----------
+    path : path
+        - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
+          ``target`` and optionally ``weight``. A row without a target makes a node without edges;
+        - ``.graphml``: by networkx; nodes are named by their ids;
+        - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
+        - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
+          with, optionally, ``names`` and ``coordinates``;
+        - ``.geojson``, ``.json``: features with a property ``name`` (or an ``id``): points are joined to their nearest
+          neighbours on the sphere, polygons to those with a common stretch of border.
+    n_neighbors, radius : optional
+        Of the points of a GeoJSON file; see `graph_from_points`.
 
     Examples
     --------

@@ -30,18 +30,31 @@ def signals_from_file(
 ) -> pd.DataFrame:
     r"""Read signals on a graph from a CSV or Parquet file.
 
-    A wide table has one row per signal and one column per node; its first column is the index (dates, times, labels)
-    unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index; its signals
-    are in the order of their numbers or dates, or as they come where they have other labels. By default a table is
-    long if it has columns ``node`` and ``value``. Empty cells (also NA, N/A, NaN and null) are missing values.
+    Parameters
+    ----------
+    path : path
+        The file. Empty cells (also NA, N/A, NaN and null) are missing values.
+    graph : Graph
+        Columns are matched by its names, in any order. Where it has none, they are in the order of its nodes, or of
+        the numbers from 0 or from 1 on that they are named by.
+    layout : {"auto", "wide", "long"}, default="auto"
+        A wide table has one row per signal and one column per node; its first column is the index (dates, times,
+        labels) unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index;
+        its signals are in the order of their numbers or dates, or as they come where they have other labels. "auto"
+        takes a table for long if it has columns ``node`` and ``value``.
+    nodes : {"exact", "graph"}, default="exact"
+        If the nodes of file and graph differ: an error, or those of the graph, with missing values for nodes that the
+        file lacks.
+    date_format : str, optional
+        How dates are written in the index, such as ``"%d.%m.%Y"``; ISO 8601 if not given.
+    in_order : bool, default=False
+        Refuse numbers or dates in the index that do not increase from row to row.
 
-    Columns are matched by the names of the graph, in any order. Where it has none, they are in the order of its nodes,
-    or of the numbers from 0 or from 1 on that they are named by. If the `nodes` of file and graph differ, "exact"
-    raises an error, and "graph" takes those of the graph, with missing values for nodes that the file lacks.
-
-    Dates in the index are in ISO 8601 or in `date_format`, such as ``"%d.%m.%Y"``. If `in_order`, numbers or dates
-    there must increase from row to row. The answer has the nodes in the order of a wide table (then those that it
-    lacks), or in the graph's for a long one. Without an index in the file, rows are counted from zero.
+    Returns
+    -------
+    DataFrame of shape (n_signals, n_nodes)
+        Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
+        one. Without an index in the file, rows are counted from zero.
 
     Examples
     --------
