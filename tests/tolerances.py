@@ -65,7 +65,7 @@ KEPT = 1e-7
 """A score that benchmarks/bench_real.py keeps with eight digits."""
 
 MASKED = 1e-8
-"""A formula for signals with holes, by a dense matrix of what is missing, against the oracle: the bar of issue 9."""
+"""A formula for signals with missing values, by a dense matrix, against the oracle: the bar of issue 9."""
 
 ITERATIVE = 1e-6
 """A mean by conjugate gradients under a mask against the dense oracle: the bar of issue 9."""

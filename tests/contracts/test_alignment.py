@@ -47,7 +47,7 @@ def new(table: pd.DataFrame) -> pd.DataFrame:
     return table[:3].set_axis(NEW.index)
 
 
-def with_holes(table: pd.DataFrame) -> pd.DataFrame:
+def with_missing_values(table: pd.DataFrame) -> pd.DataFrame:
     return new(table).mask(np.arange(15).reshape(3, 5) % 4 == 0)
 
 
@@ -88,7 +88,7 @@ def fitted(name: str) -> GraphGPRegressor:
 def questions(name: str) -> dict[str, dict[str, Any]]:
     """Data arguments of every method, by name."""
     case = CASES[name]
-    beside, holed, whole = case.arguments(of_new=True), with_holes(case.values), new(case.values)
+    beside, holed, whole = case.arguments(of_new=True), with_missing_values(case.values), new(case.values)
     observed = {"observed": holed}
     if case.argument in ("exposure", "trials"):
         observed["observed_exposure"] = new(case.beside)
@@ -278,14 +278,14 @@ def test_counts_of_training_signals_keep_their_exposures():
 def test_exposures_of_the_answer_and_of_what_was_observed_are_two_things(name):
     """Rates given counts at one exposure are the means at another exposure over it."""
     case, model = CASES[name], fitted(name)
-    observed, beside = with_holes(case.values), new(case.beside)
+    observed, beside = with_missing_values(case.values), new(case.beside)
     rates = model.predict(NEW, observed=observed, observed_exposure=beside)
     means = model.predict(NEW, observed=observed, observed_exposure=beside, **{case.argument: beside})
     np.testing.assert_allclose(means / beside, rates, rtol=1e-9)
     joined = model.condition_on(NEW, observed, **{case.argument: beside})
     filled, _ = joined.impute(NEW, observed)
-    holes = observed.isna().to_numpy()
-    np.testing.assert_allclose(filled.to_numpy()[holes], means.to_numpy()[holes], rtol=1e-5)
+    missing = observed.isna().to_numpy()
+    np.testing.assert_allclose(filled.to_numpy()[missing], means.to_numpy()[missing], rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["score", "log_predictive_density", "impute", "condition_on"])
@@ -319,7 +319,7 @@ def test_exposures_of_observed_values_are_refused_where_a_likelihood_has_none():
 
 def test_a_model_with_known_noise_asks_for_it():
     """The finding `known_noise_nan`: NaN in place of every answer."""
-    model, observed = fitted("known noise"), with_holes(VALUES)
+    model, observed = fitted("known noise"), with_missing_values(VALUES)
     assert np.isfinite(model.predict(NEW, return_std=True)).all()
     for ask in (
         lambda: model.predict(NEW, return_std=True, include_noise=True),
@@ -344,7 +344,7 @@ def test_more_signals_need_what_stands_beside_them_where_they_have_values_alone(
     """In any order of the columns: what was checked were the values with the graph's order taken twice."""
     turned = ["c", "e", "a", "b", "d"]
     model = GraphGPRegressor(GRAPH, Polynomial(1), likelihood="poisson").fit(X, COUNTS[turned], exposure=EXPOSURE)
-    observed = with_holes(COUNTS)[turned]
+    observed = with_missing_values(COUNTS)[turned]
     exposure = new(EXPOSURE)[turned]
     joined = model.condition_on(NEW, observed, exposure=exposure.where(observed.notna()))
     whole = model.condition_on(NEW, observed, exposure=exposure)

@@ -72,7 +72,7 @@ def test_forecasts_beat_the_last_row_and_intervals_cover(fitted):
     assert set(fitted.weights_) <= {"graph", "graph, separable", "nodes on their own"}
     np.testing.assert_allclose(sum(fitted.weights_.values()), 1.0)
     members = {one.name: one.fit for one in fitted.model_.stack.members if one.fit is not None}
-    assert members  # one of the graph is kept whatever its weight, to fill holes and to be looked at
+    assert members  # one of the graph is kept whatever its weight, to impute missing values and to be looked at
     for name, fit in members.items():
         sizes = {kernel.theta.size for kernel in fit.kernel.powers}, {fit.kernel.residual.theta.size}
         assert sizes == ({4}, {3})
@@ -266,7 +266,7 @@ def test_exogenous_columns_move_forecasts():
     assert model.update(values[119:], X[119:]).n_steps_ == 120
 
 
-def test_holes_are_said_and_empty_rows_are_skipped():
+def test_missing_values_are_said_and_empty_rows_are_skipped():
     holed = TABLE[:100].copy()
     holed.iloc[20:24, 2] = np.nan
     holed.iloc[50] = np.nan
@@ -284,7 +284,7 @@ def test_holes_are_said_and_empty_rows_are_skipped():
     np.testing.assert_allclose(dropped.predict(3), forecast, rtol=1e-6)
 
 
-def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
+def test_missing_values_are_filled_by_rows_before_and_after_and_by_neighbours(model):
     later = TABLE[N_LEARNT:].copy()
     later.iloc[5, 2] = later.iloc[8] = np.nan
     completed, std = model.impute(later)
@@ -306,7 +306,7 @@ def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
     np.testing.assert_allclose(found[50, 1], model.impute(TABLE[:N_LEARNT].where(~np.isnan(array)))[0].iloc[50, 1])
 
 
-def test_forecasts_of_a_backtest_with_holes_know_of_no_later_row(model):
+def test_forecasts_of_a_backtest_with_missing_values_know_of_no_later_row(model):
     later = TABLE[N_LEARNT:].copy()
     later.iloc[2, 1] = later.iloc[5, 3] = later.iloc[6, 3] = later.iloc[9, 0] = np.nan
     other = later.copy()
@@ -317,7 +317,7 @@ def test_forecasts_of_a_backtest_with_holes_know_of_no_later_row(model):
             assert np.array_equal(found[horizon][one][:11], after[horizon][one][:11])
 
 
-def test_a_row_with_holes_is_taken_in_as_rolling_forecasts_take_it(model):
+def test_a_row_with_missing_values_is_taken_in_as_rolling_forecasts_take_it(model):
     later = TABLE[N_LEARNT:].copy()
     later.iloc[0, 1] = later.iloc[0, 4] = later.iloc[1, 3] = np.nan
     rolled = model.backtest(later, horizons=(1,)).forecasts[1]

@@ -69,7 +69,7 @@ def test_all_answers_are_those_of_the_modes(graph, name, spacing, by_modes):
         assert error(one, truth) < SAME
 
 
-def test_holes_are_filled_in_as_by_modes(graph, by_modes):
+def test_missing_values_are_filled_in_as_by_modes(graph, by_modes):
     inputs, values = signals()
     values[np.random.default_rng(1).random(values.shape) < 0.1] = np.nan
     prior = graph_gp(graph, Diffusion(2.0), KERNELS["3/2"], 0.1)

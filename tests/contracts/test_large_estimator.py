@@ -303,25 +303,25 @@ def _with(value):
     return spoilt
 
 
-HOLES = np.where(np.random.default_rng(0).random(Y.shape) < 0.1, np.nan, Y)
+PARTIAL = np.where(np.random.default_rng(0).random(Y.shape) < 0.1, np.nan, Y)
 
 
 @pytest.fixture(scope="module")
 def filled():
-    """A model of signals with holes, in memory."""
-    return regressor(Polynomial(1), FEW).fit(X, HOLES)
+    """A model of signals with missing values, in memory."""
+    return regressor(Polynomial(1), FEW).fit(X, PARTIAL)
 
 
 @pytest.mark.parametrize("wrap", [Columns, array_api_strict.asarray, lambda values: values.astype("f4")])
-def test_signals_with_holes_may_lie_anywhere(filled, wrap):
+def test_signals_with_missing_values_may_lie_anywhere(filled, wrap):
     """They are read into memory; what fills them in comes back in the library it came from."""
-    model = regressor(Polynomial(1), FEW).fit(X, wrap(HOLES))
+    model = regressor(Polynomial(1), FEW).fit(X, wrap(PARTIAL))
     assert "values missing" in model.fits_[0].method
     assert oracle.relative_error(np.asarray(model.predict(NEW)), filled.predict(NEW)) < 1e-3
     if wrap is not Columns:
-        completed, std = model.impute(X, wrap(HOLES))
-        assert type(completed) is type(std) is type(wrap(HOLES))
-        np.testing.assert_allclose(np.asarray(completed)[np.isfinite(HOLES)], Y[np.isfinite(HOLES)], rtol=1e-6)
+        completed, std = model.impute(X, wrap(PARTIAL))
+        assert type(completed) is type(std) is type(wrap(PARTIAL))
+        np.testing.assert_allclose(np.asarray(completed)[np.isfinite(PARTIAL)], Y[np.isfinite(PARTIAL)], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -161,11 +161,11 @@ def test_the_default_takes_them_where_they_predict_better(skew):
 @pytest.mark.slow
 def test_it_is_offered_nowhere_else(skew):
     graph, inputs, signals, _ = skew
-    holes = signals[:30].copy()
-    holes[3, 4] = np.nan
+    incomplete = signals[:30].copy()
+    incomplete[3, 4] = np.nan
     assert not any(members(GraphGPRegressor(graph, noise_variance=0.5).fit(inputs[:30], signals[:30])))
     assert not any(members(GraphGPRegressor(graph, spectrum="chebyshev").fit(inputs[:30], signals[:30])))
-    assert not any(members(GraphGPRegressor(graph).fit(inputs[:30], holes)))
+    assert not any(members(GraphGPRegressor(graph).fit(inputs[:30], incomplete)))
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading any file may
 MODELS = {
     "plain": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, Y),
     "shrunk": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(X, Y),
-    "holes": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, np.where(Y > 0.7, np.nan, Y)),
+    "incomplete": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, np.where(Y > 0.7, np.nan, Y)),
     "stacked": lambda: GraphGPRegressor(
         RING, Stacking([Identity(), Diffusion()], n_folds=2, n_draws=1), residual=None
     ).fit(X, Y),
@@ -472,7 +472,7 @@ def test_arrays_have_the_axes_and_numbers_of_their_fields(kind, given, words):
 def test_arrays_that_are_right_come_back_in_their_order():
     """Rows in the order of FORTRAN are stored turned round; a number may stand for an array where that is said."""
     rows = np.arange(6.0).reshape(2, 3)
-    reading = ModelReader({"own": rows, "bounds": np.arange(5), "holes": np.array([np.nan, 0.0])})
+    reading = ModelReader({"own": rows, "bounds": np.arange(5), "incomplete": np.array([np.nan, 0.0])})
     reading.sizes["n_nodes"] = 4
     np.testing.assert_array_equal(array("_a", "_b")({"array": "own", "order": "C"}, reading).value, rows)
     np.testing.assert_array_equal(array("n_three", "n_two")({"array": "own", "order": "F"}, reading).value, rows.T)
@@ -480,7 +480,7 @@ def test_arrays_that_are_right_come_back_in_their_order():
     assert array("n_nodes + 1", kinds="fi")({"array": "bounds", "order": "C"}, reading).value.size == 5
     assert array("n_more + 1", kinds="i")({"array": "bounds", "order": "C"}, reading).value[4] == 4
     assert reading.sizes["n_more"] == 4
-    kept = array("_rows", allows_nan=True, limit=ge(0))({"array": "holes", "order": "C"}, reading).value
+    kept = array("_rows", allows_nan=True, limit=ge(0))({"array": "incomplete", "order": "C"}, reading).value
     np.testing.assert_array_equal(kept, [np.nan, 0.0])
     assert array("n_nodes", or_number=True, limit=gt(0))(5e-324, reading).value == 5e-324
     with pytest.raises(ValueError, match="must be positive; got 0"):
@@ -685,7 +685,7 @@ def test_shapes_that_the_file_does_not_hold_take_no_memory(files, tmp_path):
 
 
 def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(files, tmp_path):
-    metadata, state, arrays = unpacked(files["holes"])
+    metadata, state, arrays = unpacked(files["incomplete"])
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     n_models, n_copies = 2 + sum(len(one["models"]) for one in state["learnt"]["draws"]), 1 + math.isqrt(memory // 100)
     longer = {name: np.repeat(one, n_copies, axis=0) for name, one in arrays.items() if len(one) == 5}

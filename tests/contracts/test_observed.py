@@ -167,10 +167,10 @@ def test_training_signals_are_filled_in_by_their_own_law(fitted):
     filled, std = fitted.impute(inputs, values)
     sites = fitted.posterior_.sites
     expected = exposure * np.exp(sites.mean + sites.variance / 2)
-    holes = np.isnan(values)
-    assert relative_error(filled[holes], expected[holes]) < 1e-9
-    assert np.array_equal(filled[~holes], values[~holes])
-    assert np.all(std[holes] > np.sqrt(expected[holes]))
+    missing = np.isnan(values)
+    assert relative_error(filled[missing], expected[missing]) < 1e-9
+    assert np.array_equal(filled[~missing], values[~missing])
+    assert np.all(std[missing] > np.sqrt(expected[missing]))
 
 
 def test_leaving_out_is_deleting(fitted):
@@ -625,7 +625,7 @@ def test_a_posterior_of_latent_signals_tells_what_it_is_of(normal):
 
 @pytest.mark.parametrize("by", ["entry", "signal", "node"])
 def test_leaving_out_normal_values_is_deleting_them(normal, by):
-    """With holes, and a signal of which nothing was observed."""
+    """With missing values, and a signal of which nothing was observed."""
     left = leave_one_out(normal.posterior, by)
     for row, node in np.ndindex(4, 5):
         entry, places = 5 * row + node, np.arange(30)

@@ -150,22 +150,22 @@ def test_models_on_partitions_are_cloned_and_pickled(parted):
     assert relative_error(again.predict(X[:2]).compute(), model.predict(X[:2]).compute()) < 1e-12
 
 
-HOLES = np.where(Y > 1, np.nan, Y)
-NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Impute the missing values, drop incomplete"
+INCOMPLETE = np.where(Y > 1, np.nan, Y)
+COMPLETE_ALONE = "Y must be complete on a PartitionedGraph; got NaN. Impute the missing values, drop incomplete"
 
 
 @pytest.mark.parametrize(
     ("parameters", "signals", "message"),
     [
         ({"spectrum": "exact"}, Y, "spectrum must be .* on a partitioned graph, .*; got the exact one"),
-        ({}, HOLES, NO_HOLES),
-        ({}, Columns(HOLES), NO_HOLES),
-        ({}, da.from_array(HOLES), NO_HOLES),
+        ({}, INCOMPLETE, COMPLETE_ALONE),
+        ({}, Columns(INCOMPLETE), COMPLETE_ALONE),
+        ({}, da.from_array(INCOMPLETE), COMPLETE_ALONE),
         ({}, da.from_array(np.where(Y > 1, np.inf, Y)), "Y must not hold infinite values"),
         ({"graph_kernel": LocalAverage()}, Y, "graph_kernel must be a function on the spectrum for a large graph"),
         ({}, Y[:, :-1], "Y must have shape .* with n_nodes = 600"),
     ],
-    ids=["exact", "holes", "holes in a file", "holes in Dask", "infinite", "local average", "shape"],
+    ids=["exact", "incomplete", "incomplete in a file", "incomplete in Dask", "infinite", "local average", "shape"],
 )
 def test_what_cannot_be_done_says_so(parted, parameters, signals, message):
     with pytest.raises((ValueError, TypeError), match=message):
@@ -193,7 +193,7 @@ DONE = {
     "log_predictive_density": lambda model: model.log_predictive_density(X[:2], Y[:2]),
     "log_predictive_density Dask": lambda model: model.log_predictive_density(X[:2], da.from_array(Y[:2])),
     "score": lambda model: model.score(X, Y),
-    "score holes": lambda model: model.score(X, HOLES),
+    "score incomplete": lambda model: model.score(X, INCOMPLETE),
     "leave_one_out": lambda model: model.leave_one_out().mean,
     "response": lambda model: model.response(),
     "condition_on": lambda model: model.condition_on(X[:2] + 1, Y[:2] + 1).predict(X[:2]),
@@ -214,16 +214,19 @@ IN_MEMORY = "graph must be in memory {}; got PartitionedGraph. Use a Graph, wher
 OBSERVED = IN_MEMORY.format("for predictions given what was observed")
 REFUSED = {
     "predict return_cov": (lambda model: model.predict(X[:1], return_cov=True), "not available on a large graph"),
-    "predict observed": (lambda model: model.predict(X[:2], observed=HOLES[:2]), OBSERVED),
+    "predict observed": (lambda model: model.predict(X[:2], observed=INCOMPLETE[:2]), OBSERVED),
     "predict all observed": (lambda model: model.predict(X[:2], observed=Y[:2]), OBSERVED),
-    "sample_y observed": (lambda model: model.sample_y(X[:2], observed=HOLES[:2]), OBSERVED),
-    "density observed": (lambda model: model.log_predictive_density(X[:2], Y[:2], observed=HOLES[:2]), OBSERVED),
-    "density holes": (lambda model: model.log_predictive_density(X[:2], HOLES[:2]), NO_HOLES),
-    "density holes in Dask": (lambda model: model.log_predictive_density(X[:2], da.from_array(HOLES[:2])), NO_HOLES),
+    "sample_y observed": (lambda model: model.sample_y(X[:2], observed=INCOMPLETE[:2]), OBSERVED),
+    "density observed": (lambda model: model.log_predictive_density(X[:2], Y[:2], observed=INCOMPLETE[:2]), OBSERVED),
+    "density incomplete": (lambda model: model.log_predictive_density(X[:2], INCOMPLETE[:2]), COMPLETE_ALONE),
+    "density incomplete in Dask": (
+        lambda model: model.log_predictive_density(X[:2], da.from_array(INCOMPLETE[:2])),
+        COMPLETE_ALONE,
+    ),
     "leave_one_out node": (lambda model: model.leave_one_out("node"), "by must be 'signal' on a large graph"),
     "leave_one_out entry": (lambda model: model.leave_one_out("entry"), "by must be 'signal' on a large graph"),
-    "impute": (lambda model: model.impute(X[:2], HOLES[:2]), IN_MEMORY.format("to impute missing values")),
-    "condition_on holes": (lambda model: model.condition_on(X[:2], HOLES[:2]), NO_HOLES),
+    "impute": (lambda model: model.impute(X[:2], INCOMPLETE[:2]), IN_MEMORY.format("to impute missing values")),
+    "condition_on incomplete": (lambda model: model.condition_on(X[:2], INCOMPLETE[:2]), COMPLETE_ALONE),
     "save": (lambda model: model.save("model.sgp"), IN_MEMORY.format("to be written to a model file")),
     "report": (lambda model: model.report("report.html"), IN_MEMORY.format("for a report")),
 }

@@ -172,12 +172,12 @@ def drawn_node(page):
 
 
 def test_a_node_is_drawn_over_the_signals_as_it_is_chosen(opened, signals):
-    """By its name, in the table and on the map; what fills its hole has an interval."""
+    """By its name, in the table and on the map; its imputed value has an interval."""
     graph, X, Y = signals
     model = GraphGPRegressor(graph, Polynomial(2)).fit(X, Y)
     left, (filled, std) = model.leave_one_out(), model.impute(X, Y)
     page = opened.page
-    assert page.locator("#node").input_value() == "4"  # the one with a hole
+    assert page.locator("#node").input_value() == "4"  # the one with a missing value
     found = dict(drawn_node(page))
     assert list(found) == ["90% interval", "50% interval", "predicted", "observed", "imputed, with its 90% interval"]
     np.testing.assert_allclose(found["predicted"], left.mean[:, 4], rtol=1e-4)

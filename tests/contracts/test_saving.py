@@ -42,7 +42,7 @@ NAMED = Graph(RING.weights, NAMES, RNG.random((N_NODES, 2)))
 X = RNG.standard_normal((N_SIGNALS, 2))
 Y = 5 + np.sin(X[:, :1] + np.arange(N_NODES)) * np.linspace(1, 3, N_NODES) + 0.2 * RNG.standard_normal((14, N_NODES))
 NEW = RNG.standard_normal((3, 2))
-HOLES = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+GAPPY = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
 POINTS = Graph.from_points(RNG.random((40, 2)), 4)
 LARGE_Y = RNG.standard_normal((5, 40))
 LARGE: dict[str, Any] = {"graph_kernel": Polynomial(1), **PAPER}
@@ -149,10 +149,10 @@ OPTIONS: dict[str, Any] = {
     "carry, columns": lambda: fit(
         X=np.hstack([X, np.roll(Y, 1, axis=0)]), graph_kernel=Polynomial(1), carry=list(range(2, 8))
     ),
-    "holes": lambda: fit(Y=HOLES, graph_kernel=Polynomial(2), **PAPER),
-    "holes, shrunk": lambda: fit(Y=HOLES, graph_kernel=Polynomial(2)),
-    "holes, an empty signal": lambda: fit(Y=np.vstack([HOLES[:-1], np.full(N_NODES, np.nan)]), graph_kernel=Identity()),
-    "a node never observed": lambda: fit(Y=np.where(np.arange(6) == 2, np.nan, HOLES), graph_kernel=Polynomial(2)),
+    "gappy": lambda: fit(Y=GAPPY, graph_kernel=Polynomial(2), **PAPER),
+    "gappy, shrunk": lambda: fit(Y=GAPPY, graph_kernel=Polynomial(2)),
+    "gappy, an empty signal": lambda: fit(Y=np.vstack([GAPPY[:-1], np.full(N_NODES, np.nan)]), graph_kernel=Identity()),
+    "a node never observed": lambda: fit(Y=np.where(np.arange(6) == 2, np.nan, GAPPY), graph_kernel=Polynomial(2)),
     "in time": lambda: fit(
         X=np.arange(230.0)[:, None],
         Y=np.cumsum(Y[np.arange(230) % 14], axis=0),
@@ -178,7 +178,7 @@ OPTIONS: dict[str, Any] = {
     "chebyshev, exact moments": lambda: fit(
         POINTS, X[:5], LARGE_Y, spectrum=Chebyshev(n_moments=33, n_probes="exact"), **LARGE
     ),
-    "chebyshev, holes": lambda: fit(
+    "chebyshev, gappy": lambda: fit(
         POINTS, X[:5], np.where(LARGE_Y > 1, np.nan, LARGE_Y), spectrum=few_moments(), **LARGE
     ),
     "chebyshev, by node": lambda: fit(
@@ -272,7 +272,7 @@ def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole
     assert differences(model, new, np.nan_to_num(signals[:2])) == []
 
 
-@pytest.mark.parametrize("signals", [Y, HOLES], ids=["complete", "holes"])
+@pytest.mark.parametrize("signals", [Y, GAPPY], ids=["complete", "gappy"])
 def test_a_model_whose_signals_share_nothing_beside_the_graph_survives(signals, monkeypatch):
     monkeypatch.setattr(shrinkage, "LEAST_DATA_WEIGHT", 1.0)  # all of them are then left out of the covariance
     model = fit(Y=signals, graph_kernel=Polynomial(1))

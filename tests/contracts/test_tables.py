@@ -124,7 +124,7 @@ def test_chosen_nodes_keep_their_names(kind, plain, fitted):
 
 
 @every
-def test_holes_are_filled_in_tables_whose_columns_are_in_yet_another_order(kind, plain, fitted):
+def test_missing_values_are_filled_in_tables_whose_columns_are_in_yet_another_order(kind, plain, fitted):
     other = [2, 0, 1, 3, 4]
     table = MAKERS[kind](Y[:, other], [NAMES[place] for place in other])
     for actual, truth in zip(fitted[kind].impute(inputs(kind), table), plain.impute(X, Y), strict=True):

@@ -24,7 +24,7 @@ COLUMNS = np.array([3, 0, 5, 1, 2])
 SIGNALS, FURTHER = RNG.standard_normal((N_SIGNALS, N_NODES)), RNG.standard_normal((N_NEW, N_NODES))
 OBSERVED = np.where(RNG.random((N_NEW, N_NODES)) < 0.4, FURTHER, np.nan)
 REST = np.where(np.isnan(OBSERVED), FURTHER, np.nan)
-HOLES = np.where(RNG.random(SIGNALS.shape) < 0.2, np.nan, SIGNALS)
+INCOMPLETE = np.where(RNG.random(SIGNALS.shape) < 0.2, np.nan, SIGNALS)
 KERNEL = WithResidual.of(Polynomial.from_coefficients([1.2, -1.5, 0.6]), Polynomial.from_coefficients([0.6, -0.4]))
 PRIOR = graph_gp(Graph(oracle.random_weights(N_NODES, seed=2)), KERNEL, RBF(1.3), 0.3)
 SLOPE = 3.0
@@ -68,9 +68,9 @@ def conditioned(prior, inputs, signals, is_shrunk):
     return (condition_shrunk if is_shrunk else condition)(prior, inputs, read_signals(signals, "node", "node"))
 
 
-@pytest.fixture(params=["plain", "shrunk", "holes", "shrunk, holes"], scope="module")
+@pytest.fixture(params=["plain", "shrunk", "incomplete", "shrunk, incomplete"], scope="module")
 def case(request):
-    return "shrunk" in request.param, HOLES if "holes" in request.param else SIGNALS
+    return "shrunk" in request.param, INCOMPLETE if "incomplete" in request.param else SIGNALS
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def same_answers(field, plain, shift, limit):
 
 
 def same_densities(field, plain, signals, shift, limit):
-    """Log densities of complete signals and of signals with holes."""
+    """Log densities of complete signals and of signals with missing values."""
     for joint in (False, True):
         found, expected = field.log_density(signals, joint), plain.log_density(signals - shift, joint)
         assert relative_error(found, expected) < limit

@@ -142,7 +142,7 @@ def test_conditioning_step_by_step_is_conditioning_at_once():
 
 
 def test_training_signals_are_filled_in_with_levels_that_are_not_known():
-    """What is filled in at a node that was never observed has the variance of its level, the same in all signals."""
+    """What is imputed at a node that was never observed has the variance of its level, the same in all signals."""
     posterior = posterior_of()
     rows = np.arange(N_SIGNALS)
     field, variances = posterior.imputed(rows), posterior.signals.units.offset_variance

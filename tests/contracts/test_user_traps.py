@@ -395,9 +395,9 @@ def test_inputs_that_do_not_vary_carry_nothing_over(kernel, level):
 def test_a_single_signal_carries_nothing_over(center):
     fitted = GraphGPRegressor(GRAPH, Polynomial(1), center=center).fit(Y[:1], Y[1:2])
     assert np.isfinite(fitted.predict(Y[2:4])).all()
-    holes = np.full(Y.shape, np.nan)
-    holes[4] = Y[4]
-    assert np.isfinite(GraphGPRegressor(GRAPH, Polynomial(1), center=center).fit(Y, holes).predict(Y[2:4])).all()
+    incomplete = np.full(Y.shape, np.nan)
+    incomplete[4] = Y[4]
+    assert np.isfinite(GraphGPRegressor(GRAPH, Polynomial(1), center=center).fit(Y, incomplete).predict(Y[2:4])).all()
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_laws_on_a_quadrature(problem):
         inputs = np.vstack([posterior.inputs, problem.new[:1]])
         more = problem.conditioned(inputs, np.vstack([problem.signals, problem.further[:1]])).at(problem.new[1:])
         assert relative_error(more.mean, field.given(first).mean[1:], problem.spread) < 10 * ITERATIVE
-    # training signals are filled in as if they were new
+    # training signals are imputed as if they were new
     others = np.arange(len(problem.signals)) > 0
     beside = problem.conditioned(posterior.inputs[others], problem.signals[others]).at(posterior.inputs[:1])
     filled = posterior.imputed(np.array([0]))
@@ -316,8 +316,8 @@ def test_laws_on_a_quadrature(problem):
     assert abs(chained - whole) < 2 * STANDARD_ERRORS * error + ITERATIVE * max(abs(whole), part.size)
 
 
-def test_densities_of_complete_signals_beside_holes_on_a_quadrature():
-    """What the holes leave open of the mean counts, as with the exact spectrum."""
+def test_densities_of_complete_signals_beside_missing_values_on_a_quadrature():
+    """What the missing values leave open of the mean counts, as with the exact spectrum."""
     rng = np.random.default_rng(0)
     graph, inputs = Graph(random_weights(8, 0)), rng.standard_normal((6, 1))
     signals = np.where(rng.random((6, 8)) < 0.6, np.nan, rng.standard_normal((6, 8)))
@@ -339,7 +339,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "given": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
     "by node": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed | {"center": "node", "scale": "node"},
     "open": {"graph_kernel": Polynomial(1)},
-    "holes": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
+    "incomplete": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
     "list": {"graph_kernel": Stacking([Polynomial(1), Identity()], n_folds=2), "input_kernel": RBF(1.0)} | fixed,
     "default": {"graph_kernel": Stacking(n_folds=2)},
     "draws": {"graph_kernel": Stacking(Polynomial(1), n_draws=3), "input_kernel": RBF(1.0), "residual": None} | fixed,
@@ -370,10 +370,10 @@ def data_of(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     weights = random_weights(4 + seed % 4, seed)
     inputs = rng.standard_normal((N_SIGNALS + N_NEW, len(weights) if name == "open" else 2))
     waves = np.sin(inputs[:, :1] + np.arange(len(weights))) + 0.3 * rng.standard_t(4, (len(inputs), len(weights)))
-    if name == "holes":
-        holes = rng.random(waves.shape) < 0.25
-        holes[:, 0] = holes[N_SIGNALS:] = False
-        waves[holes] = np.nan
+    if name == "incomplete":
+        missing = rng.random(waves.shape) < 0.25
+        missing[:, 0] = missing[N_SIGNALS:] = False
+        waves[missing] = np.nan
     return weights, inputs, waves
 
 
@@ -464,7 +464,7 @@ def test_fits_fill_in_new_signals_as_they_predict_them(fit, seed):
     assert np.array_equal(completed[~missing], observed[~missing])
 
 
-UNITS = ["paper", "given", "by node", "holes"]
+UNITS = ["paper", "given", "by node", "incomplete"]
 
 
 @few

@@ -1,4 +1,4 @@
-"""Baselines by their formulas: forecasts, fillings, and how they are judged."""
+"""Baselines by their formulas: forecasts, imputed values, and how they are judged."""
 
 from functools import partial
 
@@ -95,7 +95,7 @@ def test_ridge_regression_learns_each_node_from_the_signals_it_was_observed_in(d
     assert relative_error(found.mean[:, 1], expected) < FORMULA
     assert relative_error(found.mean[:, 2], np.full(5, holed[:3, 2].mean())) < EXACT
     whole = ridge_regression(inputs, signals, new)
-    assert not found.covariances  # of residuals with holes
+    assert not found.covariances  # of residuals with missing values
     assert whole.covariances
 
 
@@ -230,12 +230,12 @@ def test_baselines_are_offered_where_they_make_sense(data):
 
 @pytest.mark.parametrize("n_signals", [2, 3, 5])
 @pytest.mark.parametrize("n_nodes", [1, 4])
-@pytest.mark.parametrize("kind", ["whole", "holes", "constant"])
+@pytest.mark.parametrize("kind", ["whole", "incomplete", "constant"])
 def test_every_baseline_has_means_and_deviations_however_little_there_is(n_signals, n_nodes, kind):
     before, signals = in_time(n_signals, n_nodes)
     if kind == "constant":
         before, signals = np.ones_like(before), np.ones_like(signals)
-    if kind == "holes":
+    if kind == "incomplete":
         signals[0, -1] = NAN
     for one in [node_means, partial(no_change, columns=np.arange(n_nodes)), ridge_regression]:
         for found in (one(before, signals, before[:2]), one(before, signals)):
@@ -243,7 +243,7 @@ def test_every_baseline_has_means_and_deviations_however_little_there_is(n_signa
             assert (found.std > 0).all()
 
 
-# ---------------------------------------------------------------------------------------------------------- fillings
+# -------------------------------------------------------------------------------------------------------- imputation
 
 
 def test_deviations_mix_a_nodes_errors_with_the_pooled_ones():
@@ -253,8 +253,8 @@ def test_deviations_mix_a_nodes_errors_with_the_pooled_ones():
     assert relative_error(baselines.deviations(errors), expected) < EXACT
 
 
-def test_runs_of_holes_are_moved_and_hidden_once_in_one_fold():
-    """Single holes, an outage of four and a node that was never observed, moved to other nodes and later signals."""
+def test_runs_of_missing_values_are_moved_and_hidden_once_in_one_fold():
+    """Single missing values, an outage of four and a node without values, moved to other nodes and later signals."""
     holed = np.ones((12, 9))
     holed[[0, 3, 7], 1], holed[4:8, 3], holed[:, 5], holed[10, 6] = NAN, NAN, NAN, NAN
     folds = list(baselines.hidden(holed, np.random.default_rng(2)))
@@ -324,7 +324,7 @@ def test_what_is_hidden_was_observed_and_is_little():
 
 
 @pytest.mark.parametrize("n_missing", [1, 30])
-def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
+def test_imputations_are_judged_at_what_was_hidden(path, n_missing):
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((40, 1)) + 0.1 * rng.standard_normal((40, 3)) + [1.0, 2.0, 3.0]
     holed = truth.copy()

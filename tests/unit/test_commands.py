@@ -96,7 +96,7 @@ def saved(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def saved_holes(tmp_path_factory):
+def saved_missing_values(tmp_path_factory):
     fit = [*POINTS, "--kernel", "polynomial:1", "--inputs", "time"]
     return what_is_saved(tmp_path_factory, *fit, "--signals", "files/missing.csv")
 
@@ -196,28 +196,30 @@ def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
 
 
 def test_from_csv_to_a_table_with_intervals_a_picture_and_a_report(folder):
-    """As a new user types it: a table with holes, in the dialect of a German spreadsheet, and back."""
-    holes = incomes("missing").set_axis(pd.date_range("1960-01-31", periods=50, freq="YE", name="Tag"))
+    """As a new user types it: a table with missing values, in the dialect of a German spreadsheet, and back."""
+    incomplete = incomes("missing").set_axis(pd.date_range("1960-01-31", periods=50, freq="YE", name="Tag"))
     german = {"sep": ";", "decimal": ",", "date_format": "%d.%m.%Y", "encoding": "utf-8-sig"}
-    holes.to_csv("löcher.csv", **german)
+    incomplete.to_csv("löcher.csv", **german)
     table, dates = ["--signals", "löcher.csv"], ["--date-format", "%d.%m.%Y"]
     fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--kernel", "polynomial:2", "--inputs", "time"]
     answered(*fit, *table, *dates, "--out", "model.sgp")
     answered("impute", "model.sgp", *table, *dates, "--level", "0.9", "--out", "gefüllt.csv", "--std", "std.csv")
     assert Path("gefüllt.csv").read_bytes().startswith("\ufeffTag;Alabama;Alabama lower;Alabama upper;".encode())
     filled = pd.read_csv("gefüllt.csv", sep=";", decimal=",", encoding="utf-8-sig", index_col=0)
-    assert filled.index.tolist() == holes.index.strftime("%d.%m.%Y").tolist()
+    assert filled.index.tolist() == incomplete.index.strftime("%d.%m.%Y").tolist()
     mean, lower, upper = (
-        filled[[f"{name}{end}" for name in holes]].set_axis(list(holes), axis=1).set_axis(holes.index)
+        filled[[f"{name}{end}" for name in incomplete]].set_axis(list(incomplete), axis=1).set_axis(incomplete.index)
         for end in ("", " lower", " upper")
     )
-    missing = holes.isna().to_numpy()
+    missing = incomplete.isna().to_numpy()
     for one in (mean, lower, upper):
-        np.testing.assert_array_equal(one.to_numpy()[~missing], holes.to_numpy()[~missing])
-    own, std = load("model.sgp").impute(files_of_time(holes), holes)
+        np.testing.assert_array_equal(one.to_numpy()[~missing], incomplete.to_numpy()[~missing])
+    own, std = load("model.sgp").impute(files_of_time(incomplete), incomplete)
     half = 1.6448536269514722 * std.to_numpy()[missing]
     smallest = std.where(std > 0).min()
-    coarse = np.broadcast_to(0.5 * 10 ** (np.floor(np.log10(smallest)) - 2), holes.shape)[missing]  # half a last digit
+    coarse = np.broadcast_to(0.5 * 10 ** (np.floor(np.log10(smallest)) - 2), incomplete.shape)[
+        missing
+    ]  # half a last digit
     for one, sign in ((mean, 0), (lower, -1), (upper, 1)):
         assert np.all(np.abs(one.to_numpy()[missing] - (own.to_numpy()[missing] + sign * half)) <= 1.001 * coarse)
     assert filled.map(lambda value: len(f"{value!r}")).to_numpy().max() < 10  # no sixteen digits
@@ -271,8 +273,8 @@ def watched(monkeypatch, *names):
 
 
 @pytest.mark.parametrize("arguments", [["--node", "Maine", "--node", "Texas"], ["--map", "--row", "1975"], []])
-def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arguments):
-    Path("model.sgp").write_bytes(saved_holes)
+def test_pictures_are_those_of_the_library(folder, saved_missing_values, monkeypatch, arguments):
+    Path("model.sgp").write_bytes(saved_missing_values)
     drawn = watched(monkeypatch, "plot_imputed", "plot_signal", "plot_filter")
     table = ["--signals", "files/missing.csv"] if arguments else []
     for suffix in (".png", ".html"):
@@ -286,17 +288,17 @@ def test_pictures_are_those_of_the_library(folder, saved_holes, monkeypatch, arg
     assert page.count("<svg") == 1
     assert set(re.findall(r'(?:src|href)="(.)', page)) <= {"#", "d"}  # nothing is fetched: parts of it, and data
     assert "metadata" not in page
-    holes, model = incomes("missing"), load("model.sgp")
+    incomplete, model = incomes("missing"), load("model.sgp")
     if "--map" in arguments:
         _, (graph, observed), ax = drawn[0]
         assert ax.get_title() == "1975"
-        np.testing.assert_array_equal(observed, holes.loc[1975, list(graph.names)])
+        np.testing.assert_array_equal(observed, incomplete.loc[1975, list(graph.names)])
     if "--node" in arguments:
         assert [(ax.get_xlabel(), ax.get_ylabel()) for *_, ax in drawn] == [("", "Maine"), ("year", "Texas")]
-        completed, std = model.impute(holes.index.to_frame(name="time").astype(float), holes)
+        completed, std = model.impute(incomplete.index.to_frame(name="time").astype(float), incomplete)
         for name, (_, (observed, filled, deviation, column), _) in zip(("Maine", "Texas"), drawn, strict=True):
             assert observed.columns[column] == name
-            pd.testing.assert_frame_equal(observed, holes)
+            pd.testing.assert_frame_equal(observed, incomplete)
             pd.testing.assert_frame_equal(filled, completed)
             pd.testing.assert_frame_equal(deviation, std)
 
@@ -475,7 +477,7 @@ def test_signals_must_be_left_to_learn_from(folder):
     assert means["held_out"] == pytest.approx(found.log_density(few[2:].to_numpy())[0])
 
 
-def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
+def test_ways_of_imputing_are_compared_at_hidden_cells(folder):
     arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/missing.csv", "--inputs", "time"]
     answer = json.loads(answered(*arguments, "--kernels", "diffusion", "--json"))
     ours, neighbours, imputer = answer["imputations"]

@@ -874,7 +874,7 @@ def test_between_horizons_everything_is_interpolated_and_drift_fades_beyond():
     np.testing.assert_allclose(means, [0, 0, 1.5, 3.0, 1.5, 0, 0])
 
 
-def test_rows_are_scored_by_a_normal_law_with_holes_left_out():
+def test_rows_are_scored_by_a_normal_law_with_missing_values_left_out():
     correlation = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
     errors = np.array([[0.3, -1.0, 0.2], [0.3, np.nan, 0.2], [np.nan, -1.5, np.nan], [np.nan] * 3])
     std = np.array([[1.0, 2.0, 0.5], [0.7, 1.0, 3.0], [1.0, 0.4, 1.0], [1.0, 1.0, 1.0]])
@@ -902,7 +902,7 @@ def test_a_row_given_some_of_it_is_a_conditional_normal():
     assert not left[seen].any()
 
 
-def test_holes_are_bridged_in_time_and_empty_rows_stay():
+def test_missing_values_are_bridged_in_time_and_empty_rows_stay():
     values = np.array([[0.0, 1.0], [np.nan, 2.0], [np.nan, np.nan], [6.0, np.nan]])
     expected = [[0.0, 1.0], [2.0, 2.0], [np.nan, np.nan], [6.0, 2.0]]
     np.testing.assert_array_equal(interpolated(np.array([0.0, 1.0, 2.0, 3.0]), values), expected)

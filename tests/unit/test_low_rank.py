@@ -132,7 +132,7 @@ def test_modes_that_are_rounding_are_told_by_the_largest():
     assert (nothing.values.size, nothing.rest) == (0, 0.0)
 
 
-def test_holes_are_seen_through():
+def test_missing_values_are_seen_through():
     holed = SIGNALS.copy()
     holed[RNG.random(holed.shape) < 0.2] = np.nan
     own, cross, new = dense_covariances()

@@ -367,7 +367,7 @@ def test_missing_values_are_called_so(graph, ax, signal):
 
 @pytest.fixture
 def holed():
-    """A signal without nodes 2, 5 and 8; what fills in 2 and 5 reaches beyond it, and differs where it was observed."""
+    """A signal without nodes 2, 5 and 8; what imputes 2 and 5 reaches beyond it, and differs where it was observed."""
     signal = np.linspace(-1, 3, 9)
     signal[[2, 5, 8]] = np.nan
     filled = np.full(9, 99.0)
@@ -614,20 +614,20 @@ def test_the_name_of_a_column_is_that_of_its_axis(prediction, ax):
     assert ax.get_ylabel() == "rain (mm)"
 
 
-# What fills in holes
+# Imputed values
 
 
 STATIONS = ["Oslo", "Bergen", "Bodø"]
-FIRST, HOLES = dt.date(2024, 1, 30), [1, 2, 5]  # of Bergen, over six days
+FIRST, INCOMPLETE = dt.date(2024, 1, 30), [1, 2, 5]  # of Bergen, over six days
 
 
 @pytest.fixture
 def imputed():
-    """Three stations over six days, with holes at Bergen on the second, third and last day, and one at Bodø."""
+    """Three stations over six days, with missing values at Bergen on three days, and one at Bodø."""
     rng = np.random.default_rng(11)
     observed, std = rng.standard_normal((6, 3)), rng.uniform(0.5, 2.0, (6, 3))
     completed = observed + 0.0
-    observed[HOLES, 1] = observed[0, 2] = np.nan
+    observed[INCOMPLETE, 1] = observed[0, 2] = np.nan
     return observed, completed, np.where(np.isnan(observed), std, 0.0)
 
 
@@ -642,10 +642,10 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
     seen, filled = lines(ax)["observed"], lines(ax)["imputed"]
     np.testing.assert_array_equal(seen.get_xydata(), np.column_stack([range(6), observed[:, 1]]))
     assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
-    np.testing.assert_array_equal(filled.get_xydata(), np.column_stack([HOLES, completed[HOLES, 1]]))
+    np.testing.assert_array_equal(filled.get_xydata(), np.column_stack([INCOMPLETE, completed[INCOMPLETE, 1]]))
     (intervals,) = ax.collections
-    low, high = norm(completed[HOLES, 1], std[HOLES, 1]).interval(0.8)
-    for segment, place, bottom, top in zip(intervals.get_segments(), HOLES, low, high, strict=True):
+    low, high = norm(completed[INCOMPLETE, 1], std[INCOMPLETE, 1]).interval(0.8)
+    for segment, place, bottom, top in zip(intervals.get_segments(), INCOMPLETE, low, high, strict=True):
         np.testing.assert_allclose(segment, [[place, bottom], [place, top]], rtol=FORMULA)
     assert texts(ax) == ["observed", "imputed", "80% interval"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "node 1")
@@ -656,8 +656,8 @@ def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(i
 def test_a_table_has_its_own_names_and_days(imputed, ax, node):
     plot_imputed(*as_frames(imputed), node, ax=ax)
     days = 19752 + np.arange(6)  # of 30 January 2024 since 1970: 54 years of 365 days, 13 leap days, 29 days
-    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), days[HOLES])
-    np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][HOLES, 1])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), days[INCOMPLETE])
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_ydata(), imputed[1][INCOMPLETE, 1])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("date", "Bergen")
     ax.figure.canvas.draw()
     assert "Feb" in [text.get_text() for text in ax.get_xticklabels()]
@@ -679,7 +679,7 @@ def test_arrays_may_have_names_and_positions(imputed, ax):
     np.testing.assert_array_equal(lines(ax)["observed"].get_xdata(), range(2000, 2006))
     np.testing.assert_array_equal(lines(ax)["observed"].get_ydata(), observed[[3, 4, 5, 1, 2, 0], 1])
     filled = lines(ax)["imputed"].get_xydata()
-    np.testing.assert_array_equal(filled, np.column_stack([[2003, 2004, 2002], completed[HOLES, 1]]))
+    np.testing.assert_array_equal(filled, np.column_stack([[2003, 2004, 2002], completed[INCOMPLETE, 1]]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "snow (cm)")
 
 
@@ -694,11 +694,11 @@ def test_arrays_may_have_names_and_positions(imputed, ax):
 def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabel, written):
     plot_imputed(*as_frames(imputed, index), "Bergen", ax=ax)
     assert [text.get_text() for text in ax.get_xticklabels()] == written
-    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), HOLES)
+    np.testing.assert_array_equal(lines(ax)["imputed"].get_xdata(), INCOMPLETE)
     assert ax.get_xlabel() == xlabel
 
 
-def test_masked_entries_and_nulls_are_holes(imputed, ax):
+def test_masked_entries_and_nulls_are_missing_values(imputed, ax):
     observed, completed, std = imputed
     masked = np.ma.array(completed, mask=np.isnan(observed))
     plot_imputed(masked, completed, std, 1, ax=ax)
@@ -706,7 +706,7 @@ def test_masked_entries_and_nulls_are_holes(imputed, ax):
     assert table["Bergen"].isna().sum() == 3
     plot_imputed(table, completed, std, 1, ax=ax)
     for line in (ax.lines[1], ax.lines[3]):
-        np.testing.assert_array_equal(line.get_ydata(), completed[HOLES, 1])
+        np.testing.assert_array_equal(line.get_ydata(), completed[INCOMPLETE, 1])
 
 
 @pytest.mark.parametrize(("missing", "entries"), [(False, ["observed"]), (True, ["imputed", "90% interval"])])

@@ -85,15 +85,15 @@ def test_updates_equal_one_pass(process, times, values):
 
 
 def test_rows_of_nan_are_skipped(process, times, values):
-    holes = values.copy()
-    holes[[0, 5, 6, 36]] = np.nan
+    incomplete = values.copy()
+    incomplete[[0, 5, 6, 36]] = np.nan
     kept = np.setdiff1d(np.arange(times.size), [0, 5, 6, 36])
-    found, expected = process.filtered(times, holes), process.filtered(times[kept], values[kept])
+    found, expected = process.filtered(times, incomplete), process.filtered(times[kept], values[kept])
     assert found.log_likelihood == expected.log_likelihood
     assert found.time == times[35]
     assert np.array_equal(found.forecast(LATER).mean, expected.forecast(LATER).mean)
     assert np.array_equal(found.forecast(LATER).variance, expected.forecast(LATER).variance)
-    same = found.updated(times[:1] + 30, holes[:1])
+    same = found.updated(times[:1] + 30, incomplete[:1])
     assert same.time == found.time
     assert same.log_likelihood == found.log_likelihood
     assert np.array_equal(same.state, found.state)
@@ -137,12 +137,12 @@ def test_a_process_is_pickled_without_what_it_computed(times, values):
 
 @pytest.fixture
 def holed(values):
-    holes = np.where(np.random.default_rng(2).random(values.shape) < 0.3, np.nan, values)
-    holes[5] = np.nan
-    return holes
+    incomplete = np.where(np.random.default_rng(2).random(values.shape) < 0.3, np.nan, values)
+    incomplete[5] = np.nan
+    return incomplete
 
 
-def test_rows_with_holes_equal_dense_conditioning(process, times, holed):
+def test_rows_with_missing_values_equal_dense_conditioning(process, times, holed):
     mean, covariance, log_density = conditioned(process, times, holed, LATER)
     known = process.filtered(times, holed)
     ahead = known.forecast(LATER)
@@ -154,8 +154,8 @@ def test_rows_with_holes_equal_dense_conditioning(process, times, holed):
     assert abs(known.log_likelihood - log_density) < TOLERANCE * abs(log_density)
 
 
-def test_updates_with_holes_equal_dense_conditioning_and_add_up_to_the_density(process, times, holed, values):
-    rows = np.concatenate([values[:10], holed[10:30], values[30:]])  # complete, with holes, complete again
+def test_updates_with_missing_values_equal_dense_conditioning_and_add_up_to_the_density(process, times, holed, values):
+    rows = np.concatenate([values[:10], holed[10:30], values[30:]])  # complete, with missing values, complete again
     mean, _, log_density = conditioned(process, times, rows, LATER)
     known = process.filtered(times[:10], rows[:10])
     for step in range(10, len(times)):
@@ -204,7 +204,7 @@ def test_rolling_origins_equal_forecasts_from_each(process, times, values):
 
 
 @pytest.mark.parametrize("smallest", [1e-10, 1e-3])
-def test_rolling_origins_with_holes_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
+def test_rolling_origins_with_missing_values_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
     monkeypatch.setattr("spectralgp.series.process.ROUGHLY_OPEN", smallest)
     tolerance = max(TOLERANCE, smallest)
     forecasts_from_each(process, times, holed, np.array([4, 5, 12, 30]), np.array([1, 3]), tolerance)

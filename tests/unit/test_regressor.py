@@ -595,7 +595,7 @@ def dense_evidence(theta, signals, n_coefficients):
     return oracle.log_density(values[seen], 0.0, matrix[np.ix_(seen, seen)])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2], ids=["complete", "holes"])
+@pytest.mark.parametrize("share", [0.0, 0.2], ids=["complete", "incomplete"])
 def test_the_evidence_and_its_gradient_at_any_hyperparameters(share):
     signals = np.where(np.random.default_rng(0).random(Y.shape) < share, np.nan, Y - 20)
     settings = PAPER | {"center": None, "scale": None}

@@ -196,7 +196,7 @@ def test_columns_and_names_come_in_the_order_of_the_graph(tmp_path):
     np.testing.assert_allclose(floats(pages[0]["arrays"]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
 
 
-def test_repeated_and_empty_signals_and_holes_are_counted():
+def test_repeated_and_empty_signals_and_missing_values_are_counted():
     weights, X, Y = problem()
     X, Y = np.vstack([X[:1], X, [[9.0]]]), np.vstack([Y[:1], Y, np.full((1, 7), np.nan)])
     Y[5, 2] = np.nan
@@ -241,7 +241,7 @@ def test_scores_of_tried_models_are_held_out_densities():
         assert tried.score == pytest.approx(np.mean(densities), rel=1e-6)
 
 
-def test_a_large_graph_with_holes_says_that_its_predictions_are_the_fit(tmp_path):
+def test_a_large_graph_with_missing_values_says_that_its_predictions_are_the_fit(tmp_path):
     weights, X, Y = problem(10, 12)
     Y[2, 3] = np.nan
     settings = {"spectrum": Chebyshev(n_probes=8), "residual": None, "center": "global"}
@@ -353,18 +353,18 @@ def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, m
     assert gathered(model).correlations is None
 
 
-def test_holes_are_shown_with_what_fills_them(tmp_path):
+def test_missing_values_are_shown_with_what_fills_them(tmp_path):
     weights, X, Y = problem(20)
     holed = np.where(np.random.default_rng(0).random(Y.shape) < 0.15, np.nan, Y)
     model = GraphGPRegressor(Graph(weights), Polynomial(2)).fit(X[:14], holed[:14])
     for rows, given in ((slice(0, 14), ()), (slice(14, 20), (X[14:], holed[14:]))):
         data = data_of(model.report(tmp_path / "report.html", *given).read_text(encoding="utf-8"))
         completed, std = model.impute(X[rows], holed[rows])
-        holes = np.isnan(holed[rows])
-        assert data["imputed"] == np.flatnonzero(holes).tolist()
-        np.testing.assert_allclose(floats(data["arrays"]["imputedMean"]), completed[holes], rtol=1e-5)
-        np.testing.assert_allclose(floats(data["arrays"]["imputedStd"]), std[holes], rtol=1e-5)
-        assert data["start"]["node"] == np.argmax(holes.sum(axis=0))
+        missing = np.isnan(holed[rows])
+        assert data["imputed"] == np.flatnonzero(missing).tolist()
+        np.testing.assert_allclose(floats(data["arrays"]["imputedMean"]), completed[missing], rtol=1e-5)
+        np.testing.assert_allclose(floats(data["arrays"]["imputedStd"]), std[missing], rtol=1e-5)
+        assert data["start"]["node"] == np.argmax(missing.sum(axis=0))
 
 
 def test_training_signals_are_recognised(tmp_path):
@@ -474,7 +474,7 @@ def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):
     assert "Certificates" in rest.split('<h2 id="appendix-title">')[1]
 
 
-def test_fillings_are_of_entries_that_were_hidden():
+def test_imputations_are_of_entries_that_were_hidden():
     """From the model too, whose hyperparameters stay: those of a posterior that never had them."""
     weights, X, Y = problem(20)
     rng = np.random.default_rng(0)
@@ -496,7 +496,7 @@ def test_fillings_are_of_entries_that_were_hidden():
 
 
 def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
-    """Once they were filled in with an exposure of one, and the report said that every baseline was better."""
+    """Once they were imputed with an exposure of one, and the report said that every baseline was better."""
     weights, X, _ = problem(20)
     rng = np.random.default_rng(0)
     exposure = rng.uniform(50, 500, (20, 7))

@@ -80,12 +80,12 @@ def test_what_was_not_observed_is_shown_as_it_is_filled_in(model, page):
     data, table = data_of(page), rows()[:N_LEARNT]
     n_past = len(data["labels"]) - 10
     completed, std = model.impute(table)
-    holes = table[data["names"]].isna().to_numpy()[-n_past:]
-    assert data["imputed"] == np.flatnonzero(holes).tolist()
+    missing = table[data["names"]].isna().to_numpy()[-n_past:]
+    assert data["imputed"] == np.flatnonzero(missing).tolist()
     assert len(data["imputed"]) == 4
     filled = np.frombuffer(base64.b64decode(data["arrays"]["imputedMean"]), dtype="<f4")
-    expected = completed[data["names"]].to_numpy()[-n_past:][holes]
-    spread = std[data["names"]].to_numpy()[-n_past:][holes]
+    expected = completed[data["names"]].to_numpy()[-n_past:][missing]
+    spread = std[data["names"]].to_numpy()[-n_past:][missing]
     assert np.all(np.abs(filled - expected) < 0.05 * spread)  # by the rows that are shown, where impute has all
 
 

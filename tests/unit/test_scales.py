@@ -104,8 +104,8 @@ def test_units_and_order_of_nodes_do_not_matter(variances, n_signals, unit, rand
 
 
 @pytest.mark.parametrize("center", ["global", "node"])
-def test_signals_with_and_without_holes_agree(center):
-    """One hole among many values changes little; the same function reads both."""
+def test_signals_with_and_without_missing_values_agree(center):
+    """One missing value among many values changes little; the same function reads both."""
     rng = np.random.default_rng(3)
     values = rng.standard_normal((400, 6)) * [1.0, 1.0, 2.0, 3.0, 0.1, 0.5] + [0, 1, 2, 3, 4, 5]
     whole = read_signals(values, center, "node").units.relative

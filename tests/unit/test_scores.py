@@ -140,8 +140,8 @@ def test_errors_need_one_prediction_a_value():
 
 
 @pytest.fixture
-def with_holes(predictions):
-    """Values with holes, predictions that say nothing of them, and where there is a value."""
+def with_missing_values(predictions):
+    """Values with missing values, predictions that say nothing of them, and where there is a value."""
     observed, mean, std = (part.copy() for part in predictions)
     known = np.random.default_rng(3).random(observed.shape) < 0.6
     known[0] = False  # a signal of which nothing was observed
@@ -156,8 +156,8 @@ def normal(predictions, known):
     return observed, stats.norm(mean, std)
 
 
-def test_scores_of_a_value_not_observed_are_nan(with_holes):
-    predictions, known = with_holes
+def test_scores_of_a_value_not_observed_are_nan(with_missing_values):
+    predictions, known = with_missing_values
     observed, prediction = normal(predictions, known)
     expected = {
         scores.log_density: prediction.logpdf(observed),
@@ -170,8 +170,8 @@ def test_scores_of_a_value_not_observed_are_nan(with_holes):
         assert relative_error(found[known], values) < FORMULA
 
 
-def test_averages_are_over_what_was_observed(with_holes):
-    (observed, mean, std), known = with_holes
+def test_averages_are_over_what_was_observed(with_missing_values):
+    (observed, mean, std), known = with_missing_values
     values, prediction = normal((observed, mean, std), known)
     assert scores.mean_log_density(observed, mean, std) == pytest.approx(prediction.logpdf(values).mean(), rel=EXACT)
     low, high = prediction.interval(0.5)
@@ -192,8 +192,8 @@ def test_averages_are_over_what_was_observed(with_holes):
     ],
     ids=["masked", "nullable", "NA"],
 )
-def test_a_mask_or_na_is_nan(with_holes, read):
-    (observed, mean, std), _ = with_holes
+def test_a_mask_or_na_is_nan(with_missing_values, read):
+    (observed, mean, std), _ = with_missing_values
     np.testing.assert_array_equal(scores.crps(read(observed), mean, std), scores.crps(observed, mean, std))
     assert scores.root_mean_square_error(read(observed), mean) == scores.root_mean_square_error(observed, mean)
 
@@ -318,7 +318,7 @@ def test_a_single_output_is_scored_too(data, scorer):
     assert scorer(flat, inputs[12:], signals[12:, 0]) == pytest.approx(expected, rel=EXACT)
 
 
-def kinds_of_holes(values):
+def kinds_of_missing_values(values):
     """The same values as an array, a masked array and two tables with their columns in another order."""
     table = pd.DataFrame(values, columns=list("abcdef"))[list("fbdcea")]
     masked = np.ma.array(np.where(np.isnan(values), 1e20, values), mask=np.isnan(values))
@@ -326,7 +326,7 @@ def kinds_of_holes(values):
 
 
 @pytest.fixture(scope="module")
-def holes(data):
+def incomplete(data):
     """A fitted model, and new signals of which some entries and one whole signal were not observed."""
     inputs, signals = data
     observed = np.where(np.random.default_rng(6).random((6, N_NODES)) < 0.7, signals[12:], np.nan)
@@ -334,49 +334,49 @@ def holes(data):
     return model().fit(inputs[:12], signals[:12]), inputs[12:], observed
 
 
-def test_scorers_skip_what_was_not_observed(holes):
-    fitted, inputs, observed = holes
+def test_scorers_skip_what_was_not_observed(incomplete):
+    fitted, inputs, observed = incomplete
     mean, std = fitted.predict(inputs, return_std=True, include_noise=True)
     known = ~np.isnan(observed)
     values, prediction = normal((observed, mean, std), known)
     low, high = prediction.interval(0.9)
-    for kind in kinds_of_holes(observed):
+    for kind in kinds_of_missing_values(observed):
         assert scores.coverage_scorer(fitted, inputs, kind) == np.mean((low <= values) & (values <= high))
         expected = -integrated_crps(values, mean[known], std[known]).mean()
         assert scores.crps_scorer(fitted, inputs, kind) == pytest.approx(expected, rel=FORMULA)
 
 
 class Densities:
-    """Stands in for a model that knows its densities of signals with holes: 0 where nothing was observed."""
+    """Stands in for a model that knows its densities of signals with missing values: 0 where nothing was observed."""
 
     def log_predictive_density(self, X, Y, joint):
         assert not joint
         return np.array([-3.0, -5.0, 0.0, -1.0, -2.0, -4.0])
 
 
-def test_the_density_of_a_signal_not_observed_does_not_count(holes):
-    _, inputs, observed = holes
-    for kind in kinds_of_holes(observed):
+def test_the_density_of_a_signal_not_observed_does_not_count(incomplete):
+    _, inputs, observed = incomplete
+    for kind in kinds_of_missing_values(observed):
         assert scores.log_density_scorer(Densities(), inputs, kind) == pytest.approx(-15 / 5, rel=EXACT)
     flat = np.where(np.arange(6) == 2, np.nan, 1.0)
     assert scores.log_density_scorer(Densities(), inputs, flat) == pytest.approx(-15 / 5, rel=EXACT)
 
 
-def test_the_density_of_a_signal_is_that_of_its_observed_nodes(holes):
-    fitted, inputs, observed = holes
+def test_the_density_of_a_signal_is_that_of_its_observed_nodes(incomplete):
+    fitted, inputs, observed = incomplete
     mean, covariance = fitted.predict(inputs, return_cov=True, include_noise=True)
     densities = []
     for centre, spread, row in zip(mean, covariance, observed, strict=True):
         seen = np.flatnonzero(~np.isnan(row))
         if seen.size:
             densities.append(stats.multivariate_normal(centre[seen], spread[np.ix_(seen, seen)]).logpdf(row[seen]))
-    for kind in kinds_of_holes(observed):
+    for kind in kinds_of_missing_values(observed):
         assert scores.log_density_scorer(fitted, inputs, kind) == pytest.approx(np.mean(densities), rel=FORMULA)
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_scorers_need_something_observed(holes, scorer):
-    fitted, inputs, observed = holes
+def test_scorers_need_something_observed(incomplete, scorer):
+    fitted, inputs, observed = incomplete
     with pytest.raises(ValueError, match="observed must hold at least one value; got NaN in all of"):
         scorer(fitted, inputs, np.full_like(observed, np.nan))
 

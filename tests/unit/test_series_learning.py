@@ -302,15 +302,15 @@ def test_rows_of_nan_are_skipped_and_a_residual_is_learnt(spectrum):
     own = 0.1 + np.square(1 - frequencies)
     times = np.arange(1_500.0)
     values = drawn(spectrum, (MaternComponent(1.5),), [np.ones(N_NODES)], [np.full(N_NODES, 0.1)], own, times)
-    holes = values.copy()
-    holes[100:110] = np.nan
+    incomplete = values.copy()
+    incomplete[100:110] = np.nan
     kept = np.setdiff1d(np.arange(1_500), np.arange(100, 110))
     arguments = (MaternComponent(1.5),), Polynomial(1), None, Polynomial(1)
-    fit = learn_on_graph(spectrum, times, holes, *arguments)
+    fit = learn_on_graph(spectrum, times, incomplete, *arguments)
     same = learn_on_graph(spectrum, times[kept], values[kept], *arguments)
     assert fit.log_posterior == same.log_posterior
     assert np.max(np.abs(np.log(fit.process.own / own))) < 0.2
-    plain = learn_on_graph(spectrum, times, holes, (MaternComponent(1.5),), Polynomial(1))
+    plain = learn_on_graph(spectrum, times, incomplete, (MaternComponent(1.5),), Polynomial(1))
     assert plain.log_likelihood < fit.log_likelihood - 50
 
 
@@ -396,7 +396,7 @@ def test_what_cannot_be_learnt_is_said(spectrum, ask, message):
         ask(spectrum, times, np.random.default_rng(0).standard_normal((10, N_NODES)))
 
 
-def test_nodes_with_holes_are_completed_under_what_was_learnt_before(monkeypatch):
+def test_nodes_with_missing_values_are_completed_under_what_was_learnt_before(monkeypatch):
     """Six times, by solves that go on from the last ones; once from several starts, unless something is known."""
     values = np.random.default_rng(4).standard_normal((60, 2)).cumsum(axis=0) * [0.2, 1.0]
     values[[3, 40], [1, 0]] = np.nan

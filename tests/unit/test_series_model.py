@@ -255,7 +255,7 @@ def test_the_season_of_naive_forecasts_is_the_longest_if_it_was_there_twice(mode
     assert season_rows(model.mean, 99) is None
 
 
-def test_holes_are_filled_by_the_heaviest_member_of_the_graph(model):
+def test_missing_values_are_filled_by_the_heaviest_member_of_the_graph(model):
     holed = rows(0, N_ROWS)
     holed.values[12, 1] = holed.values[20] = np.nan
     values, variances = imputed(model, holed, 400)

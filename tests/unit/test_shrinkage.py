@@ -337,7 +337,7 @@ def test_a_signal_is_a_multivariate_t(kernel):
     posterior = shrunk_of(kernel)
     freedom, field, (mean, covariance) = posterior.prior.freedom, posterior.at(NEW), predicted(posterior.prior)
     assert 3 <= freedom < 60
-    holes = np.where(SOME, FURTHER, np.nan)
+    incomplete = np.where(SOME, FURTHER, np.nan)
     for row in range(len(NEW)):
         own = slice(row * N_NODES, (row + 1) * N_NODES)
         law, seen = t_law(mean[own], covariance[own, own], freedom), SOME[row]
@@ -345,8 +345,8 @@ def test_a_signal_is_a_multivariate_t(kernel):
         if seen.any():
             part = t_law(mean[own][seen], covariance[own, own][np.ix_(seen, seen)], freedom)
             expected = part.logpdf(FURTHER[row, seen])
-            assert relative_error(field.log_density(holes, joint=False)[row], expected) < FORMULA
-    assert field.log_density(holes, joint=False)[1] == 0
+            assert relative_error(field.log_density(incomplete, joint=False)[row], expected) < FORMULA
+    assert field.log_density(incomplete, joint=False)[1] == 0
     nodes = np.array([2, 5])
     found = field.value_log_densities(FURTHER[:, nodes], nodes)
     for row, column in np.ndindex(found.shape):
@@ -392,8 +392,8 @@ def test_signals_together_are_a_product_in_their_order(kernel, order):
     posterior = shrunk_of(kernel)
     mean, covariance = predicted(posterior.prior)
     entries = np.arange(FURTHER.size).reshape(FURTHER.shape)[order]
-    holes = np.where(SOME, FURTHER, np.nan)
-    for values in (FURTHER, holes):
+    incomplete = np.where(SOME, FURTHER, np.nan)
+    for values in (FURTHER, incomplete):
         seen, total = np.isfinite(values)[order], 0.0
         for row in range(len(NEW)):
             before, own = entries[:row][seen[:row]], entries[row][seen[row]]
@@ -646,10 +646,10 @@ def test_entries_and_nodes_are_left_out_of_the_law_as_it_is(kernel, by):
         assert relative_error(left.log_density[row, node], t_law(*law).logpdf(SIGNALS.ravel()[[entry]])) < FORMULA
 
 
-# Signals with holes
+# Signals with missing values
 
 
-def shrunk_with_holes(share: float):
+def shrunk_with_missing_values(share: float):
     """A shrunk posterior of signals of which a share was not observed, and those signals."""
     rng = np.random.default_rng(4)
     prior = prior_of(WithResidual.of(Polynomial(1), Polynomial.from_coefficients([0.5])))
@@ -659,15 +659,15 @@ def shrunk_with_holes(share: float):
     return condition_shrunk(prior, inputs, signals), inputs, signals
 
 
-def test_the_evidence_of_signals_with_holes():
-    posterior, inputs, signals = shrunk_with_holes(0.2)
+def test_the_evidence_of_signals_with_missing_values():
+    posterior, inputs, signals = shrunk_with_missing_values(0.2)
     seen = np.isfinite(signals).ravel()
     matrix = dense(posterior.prior, inputs)[np.ix_(seen, seen)]
     assert relative_error(posterior.log_evidence(), oracle.log_density(signals.ravel()[seen], 0.0, matrix)) < MASKED
 
 
-def test_predictions_from_signals_with_holes():
-    posterior, inputs, signals = shrunk_with_holes(0.2)
+def test_predictions_from_signals_with_missing_values():
+    posterior, inputs, signals = shrunk_with_missing_values(0.2)
     seen, both = np.flatnonzero(np.isfinite(signals).ravel()), np.vstack([inputs, NEW])
     matrix = dense(posterior.prior, both)
     entries = np.arange(signals.size, len(matrix))
@@ -689,7 +689,7 @@ def test_predictions_from_signals_with_holes():
 
 def test_training_signals_are_filled_in_as_parts_of_a_t():
     """With the share of each taken out of the covariance that its length is measured by, which has seen it."""
-    posterior, inputs, signals = shrunk_with_holes(0.2)
+    posterior, inputs, signals = shrunk_with_missing_values(0.2)
     total, freedom = posterior.prior.shrinkage.total, posterior.prior.freedom
     matrix, seen = dense(posterior.prior, inputs), np.isfinite(signals)
     rows = np.repeat(np.arange(len(signals)), N_NODES)
@@ -707,8 +707,8 @@ def test_training_signals_are_filled_in_as_parts_of_a_t():
         assert relative_error(field.values_variance()[number, ~seen[row]], np.diag(covariance)) < MASKED
 
 
-def test_signals_known_in_part_are_conditioned_on_beside_signals_with_holes():
-    posterior, inputs, signals = shrunk_with_holes(0.2)
+def test_signals_known_in_part_are_conditioned_on_beside_signals_with_missing_values():
+    posterior, inputs, signals = shrunk_with_missing_values(0.2)
     observed = np.array([[1.0, np.nan, 0.5, np.nan, -1.0, np.nan]])
     seen, new = np.isfinite(observed[0]), np.array([[0.4]])
     matrix, known = dense(posterior.prior, np.vstack([inputs, new])), np.flatnonzero(np.isfinite(signals).ravel())
@@ -724,9 +724,9 @@ def test_signals_known_in_part_are_conditioned_on_beside_signals_with_holes():
 
 
 @pytest.mark.parametrize("by", ["signal", "entry", "node"])
-def test_leaving_out_of_signals_with_holes(by):
+def test_leaving_out_of_signals_with_missing_values(by):
     """Under the covariance as it is."""
-    posterior, inputs, signals = shrunk_with_holes(0.2)
+    posterior, inputs, signals = shrunk_with_missing_values(0.2)
     matrix, seen, freedom = dense(posterior.prior, inputs), np.isfinite(signals), posterior.prior.freedom
     left, flat = leave_one_out(posterior, by), np.nan_to_num(signals).ravel()
     rows, nodes = (np.broadcast_to(one, signals.shape).ravel() for one in np.ogrid[:30, :N_NODES])

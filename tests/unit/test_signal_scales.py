@@ -89,7 +89,7 @@ def test_predictions_and_evidence_are_those_of_dense_algebra(scale, carries):
     np.testing.assert_allclose(given.values[:, 2:], expected[:, 2:], rtol=1e-8)
 
 
-def test_new_signals_join_those_with_holes_in_their_scales():
+def test_new_signals_join_those_with_missing_values_in_their_scales():
     """What inputs carry over is in the units of each signal; a new one has the scale one."""
     inputs, values, scales = data()
     values[2, 1] = values[4, 3] = np.nan
@@ -208,8 +208,8 @@ def test_means_may_have_an_amplitude_of_their_own(with_level):
     given = posterior.at(new).given(further).values
     np.testing.assert_allclose(given, plain.at(new).given(further - shift).values + shift, rtol=1e-9)
     values[0, 0] = np.nan  # what is not known of training signals is known beside new ones
-    holes = scaled_by(scales, read_signals(values, "global", "global"))
-    posterior, plain = condition(prior, inputs, holes), condition(replace(prior, mean_amplitude=1.0), inputs, holes)
+    gaps = scaled_by(scales, read_signals(values, "global", "global"))
+    posterior, plain = condition(prior, inputs, gaps), condition(replace(prior, mean_amplitude=1.0), inputs, gaps)
     shift = posterior.at(new).mean - plain.at(new).mean
     given = posterior.at(new).given(further).values
     np.testing.assert_allclose(given, plain.at(new).given(further - shift).values + shift, rtol=1e-8)

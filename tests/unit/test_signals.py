@@ -151,27 +151,27 @@ def test_moments_of_completed_signals_are_expected_ones(laplacian, n_signals, n_
 @every_center
 @every_scale
 @pytest.mark.parametrize("is_large", [False, True])
-def test_signals_with_holes_are_centred_and_scaled_by_what_was_observed(center, scale, is_large):
+def test_signals_with_missing_values_are_centred_and_scaled_by_what_was_observed(center, scale, is_large):
     """By hand, also where squares of the values would be none; the last node was never observed."""
-    holes = np.random.default_rng(5).random(VALUES.shape) < 0.3
-    holes[:, -1] = True
-    values, factor = np.where(holes, np.nan, VALUES), {None: 1e60, "global": 1e130}[scale] if is_large else 1.0
+    missing = np.random.default_rng(5).random(VALUES.shape) < 0.3
+    missing[:, -1] = True
+    values, factor = np.where(missing, np.nan, VALUES), {None: 1e60, "global": 1e130}[scale] if is_large else 1.0
     signals = read_signals(factor * values, center, scale)
     means = np.append(np.nanmean(values[:, :-1], axis=0), np.nanmean(values))
     centred = values - {"global": np.nanmean(values), "node": means, None: 0.0}[center]
     divisor = (np.nanstd(values) if center is None else np.sqrt(np.nanmean(centred**2))) * factor if scale else 1.0
     expected = centred * (factor / divisor)
-    assert signals.size == np.count_nonzero(~holes)
+    assert signals.size == np.count_nonzero(~missing)
     assert not signals.observed.any(axis=0).all()
     assert not signals.is_complete
-    np.testing.assert_array_equal(signals.observed, ~holes)
+    np.testing.assert_array_equal(signals.observed, ~missing)
     np.testing.assert_allclose(signals.values, expected, rtol=FORMULA, atol=FORMULA * np.nanmax(np.abs(expected)))
     np.testing.assert_allclose(signals.units.restore(signals.values), factor * values, rtol=EXACT)
     assert signals.variance == pytest.approx(np.nanvar(expected), rel=FORMULA)
     within = expected[:, :-1] - np.nanmean(expected[:, :-1], axis=0)
     assert signals.variance_within == pytest.approx(np.nanmean(within**2), rel=FORMULA)
-    assert signals.log_volume == pytest.approx(np.count_nonzero(~holes) * np.log(divisor), abs=1e-9)
-    with pytest.raises(ValueError, match=rf"signals must .*; got {holes.sum()} missing values"):
+    assert signals.log_volume == pytest.approx(np.count_nonzero(~missing) * np.log(divisor), abs=1e-9)
+    with pytest.raises(ValueError, match=rf"signals must .*; got {missing.sum()} missing values"):
         signals.transform(np.eye(N_NODES))
 
 

@@ -139,7 +139,7 @@ def test_a_fold_is_centred_by_what_it_keeps():
 
 
 def test_tails_are_not_learnt_on_folds():
-    """Shrunk, with holes: a signal has the degrees of freedom of the covariance's posterior."""
+    """Shrunk, with missing values: a signal has the degrees of freedom of the covariance's posterior."""
     signals = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.15, np.nan, SIGNALS)
     task = Task.of(GRAPH, RBF(1.0), INPUTS, signals)
     folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))

@@ -52,7 +52,7 @@ def test_hidden_entries_are_some_of_those_observed(shape, share, n_unseen, seed)
     assert np.all(worth > 0)
 
 
-def test_few_holes_are_moved_again_and_again_and_many_are_thinned():
+def test_few_missing_values_are_moved_again_and_again_and_many_are_thinned():
     one = np.ones((40, 25), dtype=bool)
     one[3, 4] = False
     many = np.random.default_rng(0).random((40, 25)) >= 0.5
@@ -63,7 +63,7 @@ def test_few_holes_are_moved_again_and_again_and_many_are_thinned():
 
 
 def test_outages_stay_outages():
-    """Runs of ten signals are moved and left out whole, but for what they meet: other holes, and the first signal."""
+    """Runs of ten signals are moved and left out whole, but for what they meet: others, and the first signal."""
     observed = np.ones((200, 30), dtype=bool)
     for node in range(30):
         observed[7 * node : 7 * node + 10, node] = False
@@ -95,19 +95,19 @@ def test_a_fifth_of_the_nodes_is_hidden_at_most(n_nodes, n_unseen, n_hidden):
 
 
 @pytest.mark.parametrize(("shape", "n_hidden"), [((40, 25), 50), ((41, 25), 52), ((300, 250), 2_000)])
-def test_entries_are_hidden_at_random_where_there_are_no_holes(shape, n_hidden):
+def test_entries_are_hidden_at_random_where_there_are_no_missing_values(shape, n_hidden):
     """A twentieth of them, but no more than two thousand."""
     chosen, _ = hidden_like_missing(np.ones(shape, dtype=bool), np.random.default_rng(0))
     assert chosen.sum() == n_hidden
 
 
-def test_many_holes_hide_fifteen_per_cent():
+def test_many_missing_values_hide_fifteen_per_cent():
     observed = np.random.default_rng(0).random((200, 100)) >= 0.5
     chosen, _ = hidden_like_missing(observed, np.random.default_rng(1))
     assert 0.14 < chosen.sum() / observed.sum() < 0.16
 
 
-def test_holes_of_one_time_are_moved_to_another():
+def test_missing_values_of_one_time_are_moved_to_another():
     """A signal of which one node alone was observed: what is hidden are signals but for a node."""
     observed = np.ones((12, 30), dtype=bool)
     observed[4, 1:] = False

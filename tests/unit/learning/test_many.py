@@ -101,7 +101,7 @@ def test_models_of_many_signals_are_saved(problem, few, kernel, tmp_path):
 
 
 def filled_in(problem):
-    """A model of signals with holes, which it fills in better than their mean does, and those signals."""
+    """A model of signals with missing values, which it imputes better than their mean does, and those signals."""
     graph, inputs, signals = problem
     holed = signals.copy()
     holed[np.random.default_rng(2).random(signals.shape) < 0.1] = np.nan
@@ -113,7 +113,7 @@ def filled_in(problem):
     return model, holed
 
 
-def test_signals_with_holes_are_learnt_from_some_too(problem, few):
+def test_signals_with_missing_values_are_learnt_from_some_too(problem, few):
     inputs = problem[1]
     model, holed = filled_in(problem)
     assert model.fits_[0].message.endswith("learnt from 40 of 80 signals, drawn at random, of which the likelihood is")
@@ -235,7 +235,7 @@ def test_densities_of_signals_held_out_are_those_of_the_posterior(problem, very_
     assert many._log_densities(candidate, prior, kept, held_out) == pytest.approx(np.mean(expected), rel=FORMULA)
 
 
-def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, very_few):
+def test_very_many_signals_with_missing_values_are_filled_in_by_the_low_rank(problem, very_few):
     model, _ = filled_in(problem)
     assert model.learnt_.draws[0].models[0].points.size == 50
 

@@ -158,8 +158,8 @@ def test_fits_repeat():
     ],
     ids=lambda kernel: kernel.label,
 )
-def test_every_kind_of_kernel_learns_from_holes(kernel):
-    """Few holes: the fit is near that of complete signals, and better than that is on what was observed."""
+def test_every_kind_of_kernel_learns_from_missing_values(kernel):
+    """Few missing values: the fit is near that of complete signals, and better than that is on what was observed."""
     task = task_of("10%")
     fit, complete = learn(task, kernel), learn(Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS), kernel)
     assert fit.converged
@@ -214,7 +214,7 @@ def test_there_are_no_more_draws_than_memory_is_meant_for(size, n_draws):
         assert missing.max_draws(task) == (n_draws if isinstance(n_draws, int) else n_draws[place])
 
 
-def test_holes_are_completed_exactly_where_that_is_cheap():
+def test_missing_values_are_completed_exactly_where_that_is_cheap():
     task = task_of("30%")
     n_values, shape = task.signals.observed.size, task.signals.shape
     n_missing = n_values - task.signals.size
@@ -228,7 +228,7 @@ def test_holes_are_completed_exactly_where_that_is_cheap():
     assert [missing.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
 
 
-def test_few_holes_are_completed_exactly_in_coarse_fits_too():
+def test_few_missing_values_are_completed_exactly_in_coarse_fits_too():
     signals = SIGNALS.copy()
     signals.flat[:8] = np.nan
     task = dataclasses.replace(task_of("30%"), signals=read_signals(signals))

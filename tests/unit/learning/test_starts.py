@@ -265,7 +265,7 @@ def test_restarts_by_quadrature_find_what_the_exact_spectrum_has():
 
 @pytest.mark.parametrize("tolerance_nats", [None, 0.3], ids=["fine", "rough"])
 @pytest.mark.parametrize(("hole", "gain"), [((0, 0), 0.3), ((1, 2), 0.0)], ids=["higher", "not higher"])
-def test_with_holes_restarts_only_raise_the_density_of_what_was_observed(hole, gain, tolerance_nats):
+def test_with_missing_values_restarts_only_raise_the_density_of_what_was_observed(hole, gain, tolerance_nats):
     """The signals are completed under the answer, and the search goes on from what is higher then."""
     inputs, signals = data(SEVERAL)
     signals[hole] = np.nan

@@ -214,12 +214,12 @@ def test_carry_says_whether_rows_are_in_time_order():
     assert "no change" in said.summary()
 
 
-HOLES = np.where(np.arange(20 * N_NODES).reshape(20, -1) == 39, np.nan, Y[:20])
+GAPPY = np.where(np.arange(20 * N_NODES).reshape(20, -1) == 39, np.nan, Y[:20])
 
 
 @pytest.mark.parametrize(
     ("inputs", "signals", "settings"),
-    [(X[:11], Y[:11], {}), (X[:20, :3], Y[:20], {}), (X[:20], HOLES, {}), (X[:20], Y[:20], {"spectrum": "chebyshev"})],
+    [(X[:11], Y[:11], {}), (X[:20, :3], Y[:20], {}), (X[:20], GAPPY, {}), (X[:20], Y[:20], {"spectrum": "chebyshev"})],
 )
 def test_a_time_order_that_cannot_be_used_is_refused(inputs, signals, settings):
     with pytest.raises(ValueError, match=r"carry must be 'auto'.*got 'lagged'"):
@@ -231,10 +231,10 @@ def test_a_given_kernel_is_learnt_as_before():
     assert "time order" not in plain.summary()
 
 
-def test_holes_leave_the_order_of_time_aside():
-    holes = Y[:N_TRAIN].copy()
-    holes[5, 2] = np.nan
-    found = GraphGPRegressor(RING, Stacking(n_folds=2)).fit(X[:N_TRAIN], holes)
+def test_missing_values_leave_the_order_of_time_aside():
+    gappy = Y[:N_TRAIN].copy()
+    gappy[5, 2] = np.nan
+    found = GraphGPRegressor(RING, Stacking(n_folds=2)).fit(X[:N_TRAIN], gappy)
     assert "time order" not in found.summary()
 
 

@@ -209,7 +209,7 @@ def test_models_share_the_weight_of_their_candidate_and_those_without_one_are_le
     np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.4])
     assert [one.prior for one in mixture.posteriors] == [model for one in (draws[0], draws[2]) for model in one.models]
     assert mixture.imputation_weights is None
-    # other weights where values are filled in, by which another has a part
+    # other weights where values are imputed, by which another has a part
     draws, mixture = condition_all(candidates, np.array([0.6, 0.0, 0.4]), drawn, np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(mixture.weights, [0.3, 0.3, 0.0, 0.4])
     np.testing.assert_allclose(mixture.imputation_weights, [0.25, 0.25, 0.5, 0.0])

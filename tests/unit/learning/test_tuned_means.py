@@ -79,12 +79,12 @@ def test_tuned_models_are_saved_and_take_more_signals(fitted, tmp_path):
     np.testing.assert_array_equal(
         model.log_predictive_density(new, further, joint=False), again.log_predictive_density(new, further, joint=False)
     )
-    holes = further.copy()
-    holes[0, :3] = np.nan
-    more = model.condition_on(new, holes)
-    completed, std = more.impute(new, holes)
-    assert np.array_equal(completed[~np.isnan(holes)], holes[~np.isnan(holes)])
-    assert np.all(std[np.isnan(holes)] > 0)
+    incomplete = further.copy()
+    incomplete[0, :3] = np.nan
+    more = model.condition_on(new, incomplete)
+    completed, std = more.impute(new, incomplete)
+    assert np.array_equal(completed[~np.isnan(incomplete)], incomplete[~np.isnan(incomplete)])
+    assert np.all(std[np.isnan(incomplete)] > 0)
     assert more.leave_one_out().mean.shape == (19, N_NODES)
     same, nothing = model.impute(inputs, values)  # which are those it was fitted to
     assert np.array_equal(same, values)

@@ -1,4 +1,4 @@
-"""Signals with holes through the estimator: ways to say that a value is missing, filling in, nowcasting, going on."""
+"""Signals with missing values through the estimator: ways to say so, imputation, nowcasting, more signals."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ GRAPH = Graph(oracle.random_weights(N_NODES, seed=1), names=NAMES)
 X = np.sort(RNG.uniform(-2, 2, (N_SIGNALS, 1)), axis=0)
 Y = np.sin(X + np.linspace(0, 2, N_NODES)) + 0.1 * RNG.standard_normal((N_SIGNALS, N_NODES))
 MASK = RNG.random(Y.shape) > 0.2
-HOLES = np.where(MASK, Y, np.nan)
+INCOMPLETE = np.where(MASK, Y, np.nan)
 NEW = np.array([[0.3], [1.1]])
 
 
@@ -33,7 +33,7 @@ def paper(**settings) -> GraphGPRegressor:
 
 @pytest.fixture(scope="module")
 def fitted() -> GraphGPRegressor:
-    return paper().fit(X, HOLES)
+    return paper().fit(X, INCOMPLETE)
 
 
 def dense(model: GraphGPRegressor, inputs: np.ndarray, member: int = 0) -> np.ndarray:
@@ -58,18 +58,18 @@ def completed_by_hand(
 
 
 def nullable() -> pd.DataFrame:
-    return pd.DataFrame({name: pd.array(HOLES[:, place], dtype="Float64") for place, name in enumerate(NAMES)})
+    return pd.DataFrame({name: pd.array(INCOMPLETE[:, place], dtype="Float64") for place, name in enumerate(NAMES)})
 
 
 @pytest.mark.parametrize(
     "signals",
     [
         np.ma.masked_array(np.where(MASK, Y, 1e9), mask=~MASK),
-        pd.DataFrame(HOLES, columns=NAMES),
-        pd.DataFrame(HOLES, columns=NAMES)[list(NAMES[::-1])],
+        pd.DataFrame(INCOMPLETE, columns=NAMES),
+        pd.DataFrame(INCOMPLETE, columns=NAMES)[list(NAMES[::-1])],
         nullable(),
         nullable().astype(object),
-        HOLES.tolist(),
+        INCOMPLETE.tolist(),
     ],
     ids=["masked", "frame", "frame in another order", "nullable", "objects with NA", "lists"],
 )
@@ -91,10 +91,10 @@ def test_the_fit_says_what_was_missing(fitted):
 
 
 def test_signals_without_a_value_are_left_out_and_predicted():
-    empty = HOLES.copy()
+    empty = INCOMPLETE.copy()
     empty[[3, 7]] = np.nan
     kept = np.delete(np.arange(N_SIGNALS), [3, 7])
-    model, without = paper().fit(X, empty), paper().fit(X[kept], HOLES[kept])
+    model, without = paper().fit(X, empty), paper().fit(X[kept], INCOMPLETE[kept])
     assert "2 signals without any value left out" in model.fits_[0].method
     assert model.log_marginal_likelihood_ == without.log_marginal_likelihood_
     completed, std = model.impute(X, empty)
@@ -108,7 +108,7 @@ def test_signals_without_a_value_are_left_out_and_predicted():
 
 def test_a_precomputed_covariance_of_all_signals_stays_valid_where_some_are_empty():
     """Rows without any value are left out at `fit`, and so are their columns wherever a covariance has them."""
-    empty = HOLES.copy()
+    empty = INCOMPLETE.copy()
     empty[[3, 7]] = np.nan
     kernel = RBF(1.2)
     plain = paper().set_params(input_kernel=RBF(1.2, "fixed")).fit(X, empty)
@@ -125,7 +125,7 @@ def test_a_precomputed_covariance_of_all_signals_stays_valid_where_some_are_empt
 
 
 def test_nodes_never_observed_are_predicted():
-    never = HOLES.copy()
+    never = INCOMPLETE.copy()
     never[:, 4] = np.nan
     for model in (paper(), GraphGPRegressor(GRAPH), paper(center="node", scale="node")):
         completed, std = model.fit(X, never).impute(X, never)
@@ -145,14 +145,14 @@ def test_what_leaves_nothing_to_learn_from_is_refused(spectrum):
         paper().fit(X, Y).impute(X, np.where(MASK, Y, -np.inf))
 
 
-# Filling in
+# Imputation
 
 
 @pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
-def test_filling_in_the_training_signals(spectrum):
-    model = paper(spectrum=spectrum).fit(X, HOLES)
-    values, std = completed_by_hand(paper(spectrum="exact", noise_variance=None).fit(X, HOLES), X, HOLES)
-    completed, spread = model.impute(X, HOLES)
+def test_imputing_the_training_signals(spectrum):
+    model = paper(spectrum=spectrum).fit(X, INCOMPLETE)
+    values, std = completed_by_hand(paper(spectrum="exact", noise_variance=None).fit(X, INCOMPLETE), X, INCOMPLETE)
+    completed, spread = model.impute(X, INCOMPLETE)
     np.testing.assert_array_equal(completed[MASK], Y[MASK])
     np.testing.assert_array_equal(spread[MASK], 0.0)
     if spectrum == "exact":
@@ -163,14 +163,14 @@ def test_filling_in_the_training_signals(spectrum):
         np.testing.assert_allclose(spread[~MASK], std[~MASK], rtol=0.35)
 
 
-def test_filling_in_by_a_mixture_spreads_as_its_members_do():
+def test_imputing_by_a_mixture_spreads_as_its_members_do():
     """The law of total variance: what members leave open, and what they differ by."""
     stacking = Stacking([Identity(), Diffusion(strength=4.0)], n_folds=2, n_draws=0)
-    model = GraphGPRegressor(GRAPH, stacking, RBF(1.0, "fixed"), **PAPER).fit(X, HOLES)
+    model = GraphGPRegressor(GRAPH, stacking, RBF(1.0, "fixed"), **PAPER).fit(X, INCOMPLETE)
     weights = model.kernel_weights_
     assert np.all(weights > 0.05)
-    for inputs, signals in ((X, HOLES), (NEW, np.where(np.arange(N_NODES) % 2, [[0.5], [-0.3]], np.nan))):
-        known, before = (np.empty((0, 1)), np.empty((0, N_NODES))) if signals is HOLES else (X, HOLES)
+    for inputs, signals in ((X, INCOMPLETE), (NEW, np.where(np.arange(N_NODES) % 2, [[0.5], [-0.3]], np.nan))):
+        known, before = (np.empty((0, 1)), np.empty((0, N_NODES))) if signals is INCOMPLETE else (X, INCOMPLETE)
         parts = [
             completed_by_hand(model, np.vstack([known, inputs]), np.vstack([before, signals]), member)
             for member in range(len(weights))
@@ -184,11 +184,11 @@ def test_filling_in_by_a_mixture_spreads_as_its_members_do():
 
 
 def test_training_signals_are_recognised_among_new_ones(fitted):
-    """Taken for new, a training signal would count twice, and its holes be filled in by itself."""
+    """Taken for new, a training signal would count twice, and its missing values be imputed by itself."""
     fresh = np.where(np.arange(N_NODES) % 2, 0.5, np.nan)[None]
-    mixed, inputs = np.vstack([HOLES[[5]], fresh, HOLES[[2]]]), np.vstack([X[[5]], NEW[:1], X[[2]]])
+    mixed, inputs = np.vstack([INCOMPLETE[[5]], fresh, INCOMPLETE[[2]]]), np.vstack([X[[5]], NEW[:1], X[[2]]])
     completed, std = fitted.impute(inputs, mixed)
-    alone = fitted.impute(X, HOLES)
+    alone = fitted.impute(X, INCOMPLETE)
     assert relative_error(completed[[0, 2]], alone[0][[5, 2]]) < EXACT
     assert relative_error(std[[0, 2]], alone[1][[5, 2]]) < EXACT
     assert relative_error(completed[[1]], fitted.impute(NEW[:1], fresh)[0]) < EXACT
@@ -207,9 +207,9 @@ def test_one_output_is_filled_in_too():
 
 def test_the_default_fills_in_better_than_means():
     """Nothing tuned, on a field that is smooth over the graph and over inputs."""
-    model = GraphGPRegressor(GRAPH).fit(X, HOLES)
-    completed, std = model.impute(X, HOLES)
-    errors, means = (completed - Y)[~MASK], (np.nanmean(HOLES, axis=0) - Y)[~MASK]
+    model = GraphGPRegressor(GRAPH).fit(X, INCOMPLETE)
+    completed, std = model.impute(X, INCOMPLETE)
+    errors, means = (completed - Y)[~MASK], (np.nanmean(INCOMPLETE, axis=0) - Y)[~MASK]
     assert np.sqrt(np.mean(errors**2)) < 0.5 * np.sqrt(np.mean(means**2))
     assert 0.75 <= np.mean(np.abs(errors) < 1.645 * std[~MASK]) <= 1.0
 
@@ -220,7 +220,7 @@ def test_the_default_fills_in_better_than_means():
 def test_nowcasting_through_the_estimator(fitted):
     seen = np.arange(N_NODES) < 5
     observed = np.where(seen, 0.4, np.nan)[None].repeat(2, axis=0)
-    both, inputs = np.vstack([HOLES, observed]), np.vstack([X, NEW])
+    both, inputs = np.vstack([INCOMPLETE, observed]), np.vstack([X, NEW])
     values, std = completed_by_hand(fitted, inputs, both)
     mean, spread = fitted.predict(NEW, return_std=True, include_noise=True, observed=observed)
     assert relative_error(mean[:, ~seen], values[N_SIGNALS:, ~seen]) < MASKED
@@ -248,9 +248,9 @@ def test_one_signal_at_a_time(fitted):
 
 
 def test_after_going_on_every_row_has_its_own_answer(fitted):
-    """Old rows and new ones with holes, asked for in another order; one of the new ones has no value at all."""
+    """Old rows and new ones with missing values, in another order; one of the new ones has no value at all."""
     further = np.where(np.arange(N_NODES) % 3, [[0.5], [np.nan], [-0.4]], np.nan)
-    inputs, signals = np.vstack([X, NEW, [[-0.7]]]), np.vstack([HOLES, further])
+    inputs, signals = np.vstack([X, NEW, [[-0.7]]]), np.vstack([INCOMPLETE, further])
     more = fitted.condition_on(inputs[N_SIGNALS:], further)
     values, std = completed_by_hand(fitted, inputs, signals)
     order = np.random.default_rng(3).permutation(len(inputs))

@@ -1,4 +1,4 @@
-"""Series with holes against dense conditioning and a Kalman smoother over all nodes at once."""
+"""Series with missing values against dense conditioning and a Kalman smoother over all nodes at once."""
 
 import numpy as np
 import pytest
@@ -29,9 +29,9 @@ def series(n_steps, components=ROUGH, n_nodes=N_NODES, seed=0):
     times = np.cumsum(np.where(random.random(n_steps) < 0.1, 2.0, 1.0))
     white = random.standard_normal((n_steps, n_nodes))
     values = process.unload(Filter.of(process.space, Timeline.of(times)).drawn(white))
-    holes = np.where(random.random(values.shape) < 0.25, np.nan, values)
-    holes[n_steps // 2] = np.nan
-    return process, times, holes
+    incomplete = np.where(random.random(values.shape) < 0.25, np.nan, values)
+    incomplete[n_steps // 2] = np.nan
+    return process, times, incomplete
 
 
 @pytest.mark.parametrize("components", [(MaternComponent(0.5),), (MaternComponent(1.5), OscillatorComponent(6.0))])
@@ -92,7 +92,7 @@ def test_what_is_filled_in_equals_a_kalman_smoother_over_all_nodes():
     assert np.max(np.abs(found - expected)[hidden]) < FILLED * np.max(np.abs(expected))
 
 
-def test_dynamics_are_learnt_from_series_with_holes():
+def test_dynamics_are_learnt_from_series_with_missing_values():
     n_nodes, times = 6, np.arange(900.0)
     edges = [(node, (node + 1) % n_nodes) for node in range(n_nodes)] + [(0, 3)]
     spectrum = decompose(Graph.from_edges(edges), "combinatorial", scaled=True)
@@ -116,7 +116,7 @@ def test_dynamics_are_learnt_from_series_with_holes():
     assert np.max(np.abs(np.log(fit.process.own / full.process.own))) < 0.1
 
 
-def test_nodes_on_their_own_are_learnt_from_series_with_holes():
+def test_nodes_on_their_own_are_learnt_from_series_with_missing_values():
     times, random = np.arange(1_500.0), np.random.default_rng(5)
     rates, powers = np.array([[0.05, 0.2, 0.6]]), np.array([[1.0, 0.5, 2.0]])
     space = StateSpace((MaternComponent(0.5),), powers, rates, np.array([0.1, 0.3, 0.2]))
