@@ -366,23 +366,14 @@ def with_intervals(
     Observed values, whose deviation is zero, are not rounded. `ends` are the lower and upper ones, if they do not
     follow from means and deviations.
     """
-    pandas = require("pandas", "cli", "to write tables")
     spread = std.to_numpy()
     half = interval_half_width(spread, level)
-    smallest = np.min(spread, axis=0, where=spread > 0, initial=np.inf)
-    decimals = [SIGNIFICANT_DIGITS - 1 - int(np.floor(np.log10(one))) if np.isfinite(one) else None for one in smallest]
-
-    def rounded(values: Array) -> Any:
-        columns = [
-            column if digits is None else np.where(spread[:, place] > 0, np.round(column, digits), column)
-            for place, (column, digits) in enumerate(zip(values.T, decimals, strict=True))
-        ]
-        return pandas.DataFrame(np.reshape(np.transpose(columns), values.shape), mean.index, mean.columns)
-
-    centre = mean.to_numpy()
-    lower, upper = [end.to_numpy() for end in ends] or [centre - half, centre + half]
-    tables = {"mean": centre, "std": spread, "lower": lower, "upper": upper}
-    return {name: rounded(values) for name, values in tables.items()}
+    smallest = dict(zip(std.columns, np.min(spread, axis=0, where=spread > 0, initial=np.inf), strict=True))
+    known = {node: one for node, one in smallest.items() if np.isfinite(one)}
+    decimals = {node: SIGNIFICANT_DIGITS - 1 - int(np.floor(np.log10(one))) for node, one in known.items()}
+    lower, upper = ends or (mean - half, mean + half)
+    tables = {"mean": mean, "std": std, "lower": lower, "upper": upper}
+    return {name: table.round(decimals).where(spread > 0, table) for name, table in tables.items()}
 
 
 def side_by_side(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
