@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,20 +25,14 @@ def write_page(path: str | PathLike[str], numbers: SignalReport | SeriesReport, 
 def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> str:
     """The report as one page of HTML; on its map one unit upwards is drawn `aspect` times as long as one sideways."""
     plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
-    environment = _environment(require("jinja2", "report", "to write a report"))
-    template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
-    coordinates, note = figures.map_coordinates(numbers.graph)
-    data = figures.figure_data(numbers, coordinates, aspect)
-    given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
-    return str(template.render(given, figures=figures, series=series, words=words))
-
-
-@cache
-def _environment(jinja: Any) -> Any:
-    """Environment of the templates, which are compiled once."""
+    jinja = require("jinja2", "report", "to write a report")
     loader = jinja.PackageLoader("spectralgp.show.report", "")
     environment = jinja.Environment(loader=loader, autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
     # plotly packs arrays but those that are empty
     as_json = {"allow_nan": False, "separators": (",", ":"), "default": np.ndarray.tolist}
     environment.policies["json.dumps_kwargs"] = as_json
-    return environment
+    template = environment.get_template("series.html" if isinstance(numbers, SeriesReport) else "signals.html")
+    coordinates, note = figures.map_coordinates(numbers.graph)
+    data = figures.figure_data(numbers, coordinates, aspect)
+    given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
+    return str(template.render(given, figures=figures, series=series, words=words))
