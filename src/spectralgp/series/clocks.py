@@ -203,15 +203,14 @@ def clock_of(times: Times) -> Clock:
     ways: list[Ways] = ["elapsed"] if times.zone is None else ["elapsed", "clock"]
     if np.median(np.diff(times.stamps)) > SHORTEST_MONTH:
         ways += ["months", "month ends"]
-    best: tuple[float, float, Ways] | None = None
+    found = []
     for by in ways:
         gaps = np.diff(_counted(times, start, by))
         step = float(np.median(gaps))
         alike = float(np.mean(np.abs(gaps / step - np.round(gaps / step)) < 1e-4)) if step > 0 else 0.0
-        if best is None or alike > best[0]:
-            best = alike, step if by in ("elapsed", "clock") else float(np.round(step, 6)), by
-    assert best is not None
-    return CalendarClock(start, best[1], times.zone, best[2])
+        found.append((alike, step if by in ("elapsed", "clock") else float(np.round(step, 6)), by))
+    _, step, by = max(found, key=lambda one: one[0])  # the first of those alike
+    return CalendarClock(start, step, times.zone, by)
 
 
 def shown(times: Times) -> tuple[str, ...]:
