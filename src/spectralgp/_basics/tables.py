@@ -396,6 +396,12 @@ def some(items: list[Any]) -> str:
     return shown if len(items) <= 5 else f"{shown} and {len(items) - 5} more"
 
 
+def listing(parts: Sequence[Any]) -> str:
+    """Parts of a sentence, such as "one", "one and two", "one, two and three"."""
+    *others, last = map(str, parts or [""])
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 LIBRARIES = ("pandas", "polars", "pyarrow", "xarray")
 WRITTEN = (*LIBRARIES, "modin", "cudf")  # those that narwhals can make, too
 SIGNAL = "signal"  # default name of the dimension of the rows

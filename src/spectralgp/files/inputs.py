@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.saved import ge
-from spectralgp._basics.tables import some
+from spectralgp._basics.tables import listing, some
 from spectralgp.files.tables import following, index_of, read_table, times_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class InputRecipe:
         parts += [] if self.lag is None else [f"lag:{self.lag}"]
         more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
         parts += [f"a table with {', '.join(self.columns[:5])}{more}"] if self.columns else []
-        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]])) or "no inputs"
+        return listing(parts) or "no inputs"
 
 
 def inputs_from_file(

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import UNSAVED, StoredAs, axes
+from spectralgp._basics.tables import listing
 from spectralgp.scores import INTERVAL_LEVELS, coverage, crps, observed_mean, root_mean_square_error
 
 GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
@@ -126,7 +127,7 @@ def scored(
 
 def steps_ahead(*horizons: int) -> str:
     """Such as "1 step ahead", or "6 and 24 steps ahead"."""
-    return f"{listed(list(horizons))} step{'' if horizons == (1,) else 's'} ahead"
+    return f"{listing(horizons)} step{'' if horizons == (1,) else 's'} ahead"
 
 
 def coverage_words(backtest: Backtest) -> list[str]:
@@ -146,8 +147,3 @@ def rival_words(backtest: Backtest) -> list[str]:
         if better:
             sentences.append(f"{name} had the smaller error {steps_ahead(*better)}.")
     return sentences
-
-
-def listed(numbers: list[int]) -> str:
-    """Numbers as in "1, 6 and 24"."""
-    return " and ".join(", ".join(str(one) for one in part) for part in (numbers[:-1], numbers[-1:]) if part)

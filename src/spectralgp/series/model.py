@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import mention
 from spectralgp._basics.saved import Count, axes, ge, gt
+from spectralgp._basics.tables import listing
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Sqp
 from spectralgp.model.kernels import Polynomial
@@ -19,7 +20,7 @@ from spectralgp.model.spectra import decompose
 from spectralgp.model.statespace import Component, MaternComponent, OscillatorComponent
 from spectralgp.scores import observed_mean
 from spectralgp.series import ensembles
-from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, rival_words, scored
 from spectralgp.series.clocks import Clock, time_labels
 from spectralgp.series.ensembles import GRAPH, HORIZONS, LAGS, NODES, SEPARABLE, EnsembleMember
 from spectralgp.series.learning import SeriesFit, learn_each, learn_on_graph
@@ -499,7 +500,7 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
             lines += ["", f"{member.name}, weight {weight:.2f}:", *_member_lines(member)]
     lines.append("")
     drifting = stack.drift_horizons
-    drift = f"errors regressed on the last rows at {listed(drifting)} steps" if drifting else "none that gained 5%"
+    drift = f"errors regressed on the last rows at {listing(drifting)} steps" if drifting else "none that gained 5%"
     lines.append(f"  drift:    {drift}")
     shares = f"; {stack.shares[0]:.0%} of it from past errors at one step" if len(stack.correlations) else ""
     lines.append(f"  nodes:    errors are correlated as by {stack.members[stack.spread].name}{shares}")

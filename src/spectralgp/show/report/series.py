@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectralgp._basics.checks import Array
+from spectralgp._basics.tables import listing
 from spectralgp.graphs import Graph
 from spectralgp.scores import INTERVAL_LEVELS
 from spectralgp.series.backtests import PERSISTENCE, SEASONAL, Backtest, coverage_words, rival_words, steps_ahead
 from spectralgp.series.model import SeriesModel
 from spectralgp.show.curves import Curve
 from spectralgp.show.report.numbers import Pair, Predictions
-from spectralgp.show.report.words import capitalised, count, listing, percent, worst_nodes
+from spectralgp.show.report.words import capitalised, count, percent, worst_nodes
 
 RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
 VALIDATION = {
@@ -147,6 +148,5 @@ def time_scale_words(numbers: SeriesReport) -> list[str]:
         else:
             said.append(f"{one.name}: patterns last about {_steps(smooth)} steps, smooth or rough.")
     if stack.drift_horizons:
-        steps = listing([str(horizon) for horizon in stack.drift_horizons])
-        said.append(f"The last rows of all nodes improve forecasts {steps} steps ahead.")
+        said.append(f"The last rows of all nodes improve forecasts {listing(stack.drift_horizons)} steps ahead.")
     return said

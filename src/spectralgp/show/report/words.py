@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectralgp._basics.checks import Array
+from spectralgp._basics.tables import listing
 from spectralgp.learning.baselines import PredictionErrors
 from spectralgp.scores import Calibration, Share
 from spectralgp.show.curves import FILTER_NAMES, Which
@@ -73,11 +74,6 @@ def percent(share: float) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun, such as "1 signal" or "2,000 nodes"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def listing(parts: Sequence[str]) -> str:
-    """Parts of a sentence, such as "one", "one and two", "one, two and three"."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
 def capitalised(sentence: str) -> str:
