@@ -477,7 +477,7 @@ def test_log_determinants_by_probes_of_missing_values_are_more_exact(share, gain
 def test_draws_given_partial_observations(observed):
     kind = KINDS["inputs, shrunk"]
     seen = fields.PartialObservations(kind.covariance, SIGNALS, observed)
-    mean, found = oracle.law_of(lambda state: seen.signal_draws(1, state))
+    mean, found = oracle.law_of(seen.drawn_signal)
     assert not mean.any()
     assert relative_error(found, dense_seen(kind, observed)[2]) < MASKED
 

@@ -1,5 +1,7 @@
 """What every likelihood promises, against SciPy's distributions, finite differences and sums over a fine grid."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -144,7 +146,8 @@ def test_draws_have_the_moments_and_uniform_transforms(case):
     drawn = likelihood.draw(latent, beside, rng)
     error = np.sqrt(likelihood.variance(MEAN, VARIANCE, beside) / n_draws)
     assert np.all(np.abs(drawn.mean(axis=0) - likelihood.mean(MEAN, VARIANCE, beside)) < 4 * error)
-    pit = randomised_pit(likelihood, drawn[:2_000], MEAN, VARIANCE, beside, rng)
+    law = partial(predictive_distribution, likelihood, mean=MEAN, variance=VARIANCE, beside=beside)
+    pit = randomised_pit(law, drawn[:2_000], likelihood.is_discrete, rng)
     assert min(kstest(pit[:, entry], "uniform").pvalue for entry in range(3)) > 1e-4
 
 

@@ -611,8 +611,7 @@ class ConditionedField(GaussianField):
 
     def _draw(self, random_state: np.random.Generator, include_noise: bool) -> Any:
         scales = self._drawn_scales(random_state)
-        (whole,) = self.entries.signal_draws(1, random_state)
-        signal, noise = whole[self.rows], np.zeros(1)
+        signal, noise = self.entries.drawn_signal(random_state)[self.rows], np.zeros(1)
         if include_noise or scales is not None:
             noise = self._drawn_noise(random_state)[self.rows]
         if scales is not None:

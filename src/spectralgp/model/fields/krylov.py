@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import mul
+from operator import mul, pos
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,6 @@ BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this s
 TINY = 1e-300
 
 
-def itself(block: Any) -> Any:
-    """Return the block: the image in a usual inner product."""
-    return block
-
-
 @dataclass(frozen=True, eq=False)
 class LinearSystem:
     """A preconditioned system for blocks, positive definite in an inner product of its own.
@@ -36,7 +31,7 @@ class LinearSystem:
     precondition: Callable[[Any], tuple[Any, Any]]  # the preconditioner times a block, and the image of the product
     inner: Callable[[Any, Any], Any]  # sums of the products of two blocks' entries, one per set of signals
     smallest: float  # lower bound of the eigenvalues of the preconditioned system
-    image: Callable[[Any], Any] = itself  # ``J x``
+    image: Callable[[Any], Any] = pos  # ``J x``; by default the block itself
     scaled: Callable[[Any, Any], Any] = mul  # a block with every set of signals times a factor
 
 

@@ -34,7 +34,7 @@ from spectralgp.model.fields.sites import (
     find_sites,
 )
 from spectralgp.model.kernels import Identity, NewInputs, new_inputs
-from spectralgp.model.likelihoods import Likelihood, predictive_distribution, predictive_log_density
+from spectralgp.model.likelihoods import Likelihood, predictive_distribution, predictive_log_density, randomised_pit
 from spectralgp.model.signals import Signals, Units, expected_signals
 from spectralgp.model.spectra import Filters, decompose, modes_of
 
@@ -202,12 +202,7 @@ def probability_transforms(
     first = prediction.fields[0] if isinstance(prediction, MixtureField) else prediction
     if not isinstance(first, ValueField):
         return None
-    is_given = np.isfinite(values)
-    values = np.where(is_given, values, 0.0)
-    upper = prediction.distribution(values)
-    if prediction.is_discrete:
-        upper += (random_state.random(values.shape) - 1) * (upper - prediction.distribution(values - 1))
-    return np.where(is_given, upper, np.nan)
+    return randomised_pit(prediction.distribution, values, prediction.is_discrete, random_state)
 
 
 # ---------------------------------------------------------------------------------------------------- conditioning

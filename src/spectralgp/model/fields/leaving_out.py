@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from spectralgp.model.fields.curvatures import LEAST_CAVITY
 from spectralgp.model.fields.latent import LatentPosterior, log_evidence_under
 from spectralgp.model.fields.posterior import Mixture, Posterior, SinglePosterior
 from spectralgp.model.fields.shrinkage import t_log_density
-from spectralgp.model.likelihoods import predictive_log_density, randomised_pit
+from spectralgp.model.likelihoods import predictive_distribution, predictive_log_density, randomised_pit
 
 By = Literal["signal", "node", "entry"]
 TRANSFORM_SEED = 0
@@ -115,9 +116,9 @@ def _latent_values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
             if is_observed[places].any():
                 logs[number] = log_evidence_under(mean[places], left, likelihood, values[places], beside[places])
     moments, random_state = (mean, variance, beside), np.random.default_rng(TRANSFORM_SEED)
-    transforms = randomised_pit(likelihood, np.where(is_observed, values, 1.0), *moments, random_state)
-    std = np.sqrt(likelihood.variance(*moments))
-    return LeaveOneOut(by, likelihood.mean(*moments), std, logs, np.where(is_observed, transforms, np.nan))
+    below = partial(predictive_distribution, likelihood, mean=mean, variance=variance, beside=beside)
+    transforms = randomised_pit(below, values, likelihood.is_discrete, random_state)
+    return LeaveOneOut(by, likelihood.mean(*moments), np.sqrt(likelihood.variance(*moments)), logs, transforms)
 
 
 def _left_out(posterior: SinglePosterior, by: By) -> LeaveOneOut:

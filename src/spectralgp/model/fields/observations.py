@@ -349,15 +349,13 @@ class PartialObservations:
         moved = [self.deviations[:, row] - noise * self.solved_deviations[:, row] for row in (signal, other)]
         return given + moved[0].T @ moved[1]
 
-    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
-        """Draws of signals without noise less their mean, one solve each (Matheron's rule)."""
-        complete, noise, draws = self.covariance, self.covariance.noise_variance, []
-        for _ in range(n_draws):
-            drawn = complete.unload(complete.draw_signal(random_state))
-            white = complete.unload(white_noise(complete, random_state))
-            solution = complete.load(self.solve(drawn + white))
-            draws.append(drawn - complete.unload(complete.times(solution) - solution * noise))
-        return np.stack(draws)
+    def drawn_signal(self, random_state: np.random.Generator) -> Array:
+        """Signals without noise less their mean, drawn by one solve (Matheron's rule)."""
+        complete = self.covariance
+        drawn = complete.unload(complete.draw_signal(random_state))
+        white = complete.unload(white_noise(complete, random_state))
+        solution = complete.load(self.solve(drawn + white))
+        return drawn - complete.unload(complete.times(solution) - solution * complete.noise_variance)
 
     def group(self, signal: int, less: Array | None = None) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a signal: equation (23).
@@ -414,18 +412,14 @@ class PartialObservations:
         else:  # a form at its minimum: errors enter squared
             solution = self.solve(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
         quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
-        logs, error = self._log_determinant(random_state)
+        if not self.is_written_out:
+            logs, error = self._lanczos(random_state)
+        else:
+            is_observed, error = self._side == "observed", 0.0
+            logs = -2 * float(np.sum(np.log(np.diag(self._observed_root if is_observed else self._missing_root))))
+            logs += 0.0 if is_observed else log_determinant(self.covariance)  # a missing value removes its row
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
         return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
-
-    def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
-        if not self.is_written_out:
-            return self._lanczos(random_state)
-        if self._side == "observed":
-            return -2 * float(np.sum(np.log(np.diag(self._observed_root)))), 0.0
-        # a missing value removes its row
-        of_missing = -2 * float(np.sum(np.log(np.diag(self._missing_root))))
-        return log_determinant(self.covariance) + of_missing, 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |C_oo|`` by random probes, and its standard error.

@@ -14,7 +14,7 @@ from spectralgp._basics.progress import mention
 from spectralgp._basics.saved import StoredAs, axes, gt
 from spectralgp.model.fields.covariances import Covariance
 from spectralgp.model.fields.curvatures import LatentCovariance, ModalLatentCovariance, latent_of
-from spectralgp.model.likelihoods import Likelihood, Terms, rough_level, with_first_values
+from spectralgp.model.likelihoods import Likelihood, Terms, with_first_values
 
 MOST_EXACT_SITES = 600  # entries in a covariance that is written out at every step of learning
 MOST_WRITTEN_OUT = 1_000  # entries in one that is written out once, for predictions and the bound
@@ -70,7 +70,8 @@ class EffectPrior:
         """
         mean, products = np.zeros(len(columns)), columns @ columns.T / values.size
         if has_intercept:
-            mean[0] = rough_level(likelihood, values, beside)
+            totals = [np.sum(one, keepdims=True) for one in (values, beside)]  # single counts say little
+            mean[0] = np.mean(likelihood.rough_latent(*(totals if likelihood.is_discrete else (values, beside))))
         spread = float(np.std(likelihood.rough_latent(values, beside)))
         if likelihood.is_white_noise:
             return cls(mean, products / (WIDE_DEVIATION * (spread or max(float(np.max(np.abs(values))), 1.0))) ** 2)
@@ -325,15 +326,16 @@ class Sites:
         drawn = np.tensordot(random_state.standard_normal((n_draws, len(factors))), factors, axes=1)
         return drawn if self.root is not None else drawn + self.deviating(n_draws, random_state)[0]
 
-    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+    def drawn_signal(self, random_state: np.random.Generator) -> Array:
         """Latent signals without white noise less their mean, drawn jointly by Matheron's rule."""
-        weights = random_state.standard_normal((n_draws, len(self.effect_factors)))
+        weights = random_state.standard_normal(len(self.effect_factors))
         by_effects = self._grown * np.tensordot(weights, self.effect_factors, axes=1)
         complete, curvatures = self.covariance, self.terms[2]
-        prior = np.stack([complete.unload(complete.draw_signal(random_state)) for _ in range(n_draws)])
+        prior = complete.unload(complete.draw_signal(random_state))
         # the noise of an entry is white noise and that of its site: s + 1 / W
         noise = np.sqrt(curvatures * self._grown) * random_state.standard_normal(prior.shape)
-        found = self._latent.solve(curvatures, curvatures * prior + noise, None, FINAL.solve_tolerances[1])
+        right = (curvatures * prior + noise)[None]
+        (found,) = self._latent.solve(curvatures, right, None, FINAL.solve_tolerances[1])
         return prior - self._latent.times(found) + complete.noise_variance * found + by_effects
 
     def deviating(

@@ -13,7 +13,6 @@ from spectralgp.model.likelihoods.base import (
     predictive_log_density,
     quantile_of,
     randomised_pit,
-    rough_level,
     with_first_values,
     with_log_parameters,
 )

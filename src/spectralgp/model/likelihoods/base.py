@@ -159,19 +159,19 @@ def predictive_distribution(
 
 
 def randomised_pit(
-    likelihood: Likelihood,
-    values: Array,
-    mean: Array,
-    variance: Array,
-    beside: Array,
-    random_state: np.random.Generator,
+    distribution: Callable[[Array], Array], values: Array, is_discrete: bool, random_state: np.random.Generator
 ) -> Array:
-    """Probability integral transforms, uniform if predictions are calibrated; drawn at random within a step."""
-    upper = predictive_distribution(likelihood, values, mean, variance, beside)
-    if not likelihood.is_discrete:
-        return upper
-    lower = predictive_distribution(likelihood, values - 1, mean, variance, beside)
-    return lower + random_state.random(np.shape(values)) * (upper - lower)
+    """Probability integral transforms, uniform if predictions are calibrated; drawn at random within a step.
+
+    Values may be missing, NaN, and so are their transforms.
+    """
+    observed = np.isfinite(values)
+    given = np.where(observed, values, 1.0)
+    found = distribution(given)
+    if is_discrete:
+        lower = distribution(given - 1)
+        found = lower + random_state.random(values.shape) * (found - lower)
+    return np.where(observed, found, np.nan)
 
 
 def quantile_of(
@@ -270,13 +270,6 @@ def parameter_slopes(likelihood: Likelihood, names: tuple[str, ...], *observed: 
         both = total(steps[one] + steps[other])
         curvature[one, other] = curvature[other, one] = up[one] + up[other] - both - here
     return (up - down) / (2 * DIFFERENCE), curvature / DIFFERENCE**2
-
-
-def rough_level(likelihood: Likelihood, values: Array, beside: Array) -> float:
-    """Rough estimate of a common latent level from all values: the prior mean of an intercept."""
-    if likelihood.is_discrete:  # single counts say little
-        values, beside = np.sum(values, keepdims=True), np.sum(beside, keepdims=True)
-    return float(np.mean(likelihood.rough_latent(values, beside)))
 
 
 def check_derivatives(likelihood: Likelihood, values: Array, beside: Array) -> None:

@@ -18,25 +18,8 @@ from spectralgp._basics.arrays import device_of, frozen, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import mention
 from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axes, ge
-from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind
-from spectralgp.graphs.operators import (
-    MomentPass,
-    Operator,
-    chebyshev_coefficients,
-    chebyshev_points,
-    column_products,
-    combine_columns,
-    join_columns,
-    largest_eigenvalue,
-    low_diagonals,
-    precision_of,
-    probed_terms,
-    quadrature_weights,
-    random_normal,
-    random_signs,
-    tighten,
-    traces,
-)
+from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind, operators
+from spectralgp.graphs.operators import MomentPass, Operator, column_products, combine_columns, join_columns
 from spectralgp.model.signals import Signals
 from spectralgp.model.spectra.base import (
     Filters,
@@ -125,12 +108,12 @@ class SpectralMoments(SpectralData):
         precision = float(np.finfo(str(spectrum.operator.dtype).rpartition(".")[2]).eps)
         ones = np.full(fine.shape[0], float(spectrum.graph.n_nodes))
         for values, truth, sizes in ((np.log(fine), np.log(further), ones), (1 / fine, 1 / further, energies)):
-            coefficients = chebyshev_coefficients(values)
+            coefficients = operators.chebyshev_coefficients(values)
             missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
             # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (26)
             truncation += float(sizes @ (np.sum(np.abs(coefficients[:, n_moments:]), axis=1) + missed))
             rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
-        logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
+        logarithms = operators.chebyshev_coefficients(np.log(fine)).sum(axis=0)
         return LikelihoodErrors(
             truncation,
             rounding if precision > 1e-10 else 0.0,
@@ -171,8 +154,8 @@ class Density:
             if state.moments is not None:
                 self._passes = [MomentPass.known(state.moments, gram=False)]
         else:
-            self.largest_eigenvalue, self.residual = largest_eigenvalue(operator) if has_edges else (1.0, 0.0)
-        tighten(operator, self.largest_eigenvalue, self.residual)
+            self.largest_eigenvalue, self.residual = operators.largest_eigenvalue(operator) if has_edges else (1.0, 0.0)
+        operators.tighten(operator, self.largest_eigenvalue, self.residual)
         self._local: tuple[Array, NDArray[Any], Array] | None = None
         self._lock = threading.RLock()  # fits on one graph may run in several threads
 
@@ -226,14 +209,14 @@ class Density:
 
     def _local_moments(self, n_terms: int) -> tuple[Array, NDArray[Any], Array]:
         operator = self.operator
-        low = np.asarray(on_host(operator.unload(low_diagonals(operator))), dtype=float)
+        low = np.asarray(on_host(operator.unload(operators.low_diagonals(operator))), dtype=float)
         if self.n_probes == "exact":
             return low, self._raw(n_terms | 1), np.zeros((n_terms | 1, n_terms | 1))
         random_state, halves = np.random.default_rng(self.random_state + 1), []
         for _ in range(2):
-            probes = random_signs(operator, self.n_probes // 2, random_state)
+            probes = operators.random_signs(operator, self.n_probes // 2, random_state)
             half = np.empty((n_terms, operator.n_nodes), dtype=np.float32)
-            for term, column in zip(range(n_terms), probed_terms(operator, probes), strict=False):
+            for term, column in zip(range(n_terms), operators.probed_terms(operator, probes), strict=False):
                 half[term] = np.asarray(on_host(operator.unload(column)))[0]
                 mention(f"diagonal {term + 1} of {n_terms}")
             halves.append(half)
@@ -260,13 +243,13 @@ class Density:
             if self.n_probes == "exact":
                 block = self.operator.unit_vectors(nodes)
             else:
-                block = random_signs(self.operator, nodes.size, random_state)
+                block = operators.random_signs(self.operator, nodes.size, random_state)
             yield MomentPass(self.operator, block, gram=False)
 
     @cached_property
     def _traces(self) -> Array:
         """``tr T_1(A)`` and ``tr T_2(A)`` from sums over the sparse matrix."""
-        trace, square = traces(self.operator)
+        trace, square = operators.traces(self.operator)
         scale, n_nodes = 2 / self.operator.bound, self.operator.n_nodes
         first = scale * trace - n_nodes
         second = scale**2 * square - 2 * scale * trace + n_nodes  # tr A^2
@@ -339,7 +322,7 @@ class Chebyshev(SpectrumSettings):
     ) -> Density:
         prototype = np.empty((0, 0)) if prototype is None else prototype
         library = type(prototype).__module__.partition(".")[0]
-        place = (library, device_of(prototype), self.device, str(precision_of(prototype)))
+        place = (library, device_of(prototype), self.device, str(operators.precision_of(prototype)))
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
             operator = graph.operator(laplacian, prototype, self.device)
@@ -413,7 +396,7 @@ class Quadrature(Spectrum):
 
     def points(self, n_points: int) -> Array:
         """Eigenvalues at `chebyshev_points`, in their order."""
-        return self.end * (chebyshev_points(n_points) + 1) / 2
+        return self.end * (operators.chebyshev_points(n_points) + 1) / 2
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -422,7 +405,7 @@ class Quadrature(Spectrum):
     @cached_property
     def multiplicities(self) -> Array:
         """``m_q`` of equation (25); they add up to the number of nodes, but single ones may be negative."""
-        return quadrature_weights(self.density.moments(self.n_moments))[::-1]
+        return operators.quadrature_weights(self.density.moments(self.n_moments))[::-1]
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralMoments:
         """Energies of the signals at the quadrature's nodes, equation (25)."""
@@ -441,7 +424,7 @@ class Quadrature(Spectrum):
         return self._data(moments.moments[: self.n_moments])
 
     def _data(self, moments: Array) -> SpectralMoments:
-        return SpectralMoments(quadrature_weights(moments)[::-1], self)
+        return SpectralMoments(operators.quadrature_weights(moments)[::-1], self)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
         """Spectral data of filtered combinations of signals, ``U^T`` times them."""
@@ -478,7 +461,7 @@ class Quadrature(Spectrum):
         return self.operator.zeros(n_signals)
 
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        return random_normal(self.operator, n_signals, random_state)
+        return operators.random_normal(self.operator, n_signals, random_state)
 
     def filtered(self, block: Any, filters: Filters) -> Any:
         coefficients = self._series(filters.matrices, max(SERIES_TOLERANCE, filters.tolerance))
@@ -512,7 +495,7 @@ class Quadrature(Spectrum):
         """Chebyshev coefficients of functions of the eigenvalues, along their last axis, up to the tolerance."""
         n_terms = 64
         while True:
-            coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
+            coefficients = operators.chebyshev_coefficients(functions(self.points(n_terms)))
             sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0, initial=0.0)
             significant = np.flatnonzero(sizes > tolerance * max(np.max(sizes), 1e-300))
             converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
@@ -541,11 +524,12 @@ class Quadrature(Spectrum):
         operator, (quadratics, rest) = self.operator, self._without_quadratics(coefficients)
         n_probes = 2 * UNIT_VECTORS_PER_BLOCK if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
-        halves = [operator.probed(random_signs(operator, n_probes // 2, random_state), rest) for _ in range(2)]
-        difference = halves[0] - halves[1]
+        probes = (operators.random_signs(operator, n_probes // 2, random_state) for _ in range(2))
+        first, second = (operator.probed(half, rest) for half in probes)
+        difference, padded = first - second, np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1])))
         errors = 0.5 * np.sqrt(column_products(difference, difference) / operator.n_nodes)
-        known = combine_columns(low_diagonals(operator), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
-        return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
+        known = combine_columns(operators.low_diagonals(operator), padded.T)
+        return operator.unload((first + second) * 0.5 + known), errors
 
     def local_diagonals(self, functions: OfEigenvalues) -> tuple[Array, Array]:
         """`diagonals` at all nodes, on the host, from cached moments, for functions that are needed repeatedly.
