@@ -17,16 +17,8 @@ from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
-from spectralgp.model.fields.covariances import (
-    Covariance,
-    SignalDistribution,
-    marginal_lengths,
-    rescaled,
-    sequential_lengths,
-    signal_variances,
-    white_noise,
-    with_entries,
-)
+from spectralgp.model.fields import covariances
+from spectralgp.model.fields.covariances import Covariance, SignalDistribution, with_entries
 from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.sites import Sites
@@ -291,7 +283,7 @@ class GaussianField(PredictiveDistribution):
         return np.asarray(np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None])
 
     def _drawn_noise(self, random_state: np.random.Generator) -> Any:
-        noise = white_noise(self.covariance, random_state)
+        noise = covariances.white_noise(self.covariance, random_state)
         return noise if self.covariance.is_written_out else self.covariance.basis.unload(noise)
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
@@ -307,7 +299,7 @@ class GaussianField(PredictiveDistribution):
         def solve(noisy: Array) -> Array:
             return np.asarray(cho_solve((factor, True), noisy.ravel(), check_finite=False)).reshape(noisy.shape)
 
-        return rescaled(signal, noise, scales, self.covariance.noise_variance, moved, solve)
+        return covariances.rescaled(signal, noise, scales, self.covariance.noise_variance, moved, solve)
 
     @cached_property
     def _joint_factor(self) -> Array:
@@ -386,10 +378,10 @@ class Field(GaussianField):
 
     @cached_property
     def _diagonal(self) -> tuple[Any, Array]:
-        return signal_variances(self.covariance)
+        return covariances.signal_variances(self.covariance)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        diagonal = self._diagonal[0] if nodes is None else signal_variances(self.covariance, nodes)[0]
+        diagonal = self._diagonal[0] if nodes is None else covariances.signal_variances(self.covariance, nodes)[0]
         if not include_noise:
             diagonal = diagonal - self.covariance.noise_variance
             if nodes is not None or not self._diagonal[1].any():  # exact: values below zero are rounding
@@ -463,7 +455,8 @@ class Field(GaussianField):
 
     def log_density_of(self, errors: SpectralData, joint: bool = False) -> Any:
         """Log density of complete signals less their mean, as read on the spectrum."""
-        lengths, logs = (sequential_lengths if joint else marginal_lengths)(self.covariance, errors)
+        of_signals = covariances.sequential_lengths if joint else covariances.marginal_lengths
+        lengths, logs = of_signals(self.covariance, errors)
         single = self.units.log_density(t_log_density(lengths, logs, self._n_nodes, self.freedom), self._n_nodes)
         return float(np.sum(single)) if joint else single
 

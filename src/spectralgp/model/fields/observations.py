@@ -14,14 +14,8 @@ from scipy.linalg.lapack import dtrtri
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs.operators import lanczos
-from spectralgp.model.fields.covariances import (
-    SLACK,
-    Covariance,
-    log_determinant,
-    signal_variances,
-    white_noise,
-    with_entries,
-)
+from spectralgp.model.fields import covariances
+from spectralgp.model.fields.covariances import SLACK, Covariance, with_entries
 from spectralgp.model.fields.krylov import LinearSystem, conjugate_gradients, gauss_quadrature
 
 Method = Literal["missing", "observed", "iterative"]
@@ -277,7 +271,7 @@ class PartialObservations:
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
         complete = self.covariance
-        return complete.unload(complete.draw_signal(random_state) + white_noise(complete, random_state))
+        return complete.unload(complete.draw_signal(random_state) + covariances.white_noise(complete, random_state))
 
     @cached_property
     def solved_deviations(self) -> Array:
@@ -353,7 +347,7 @@ class PartialObservations:
         """Signals without noise less their mean, drawn by one solve (Matheron's rule)."""
         complete = self.covariance
         drawn = complete.unload(complete.draw_signal(random_state))
-        white = complete.unload(white_noise(complete, random_state))
+        white = complete.unload(covariances.white_noise(complete, random_state))
         solution = complete.load(self.solve(drawn + white))
         return drawn - complete.unload(complete.times(solution) - solution * complete.noise_variance)
 
@@ -417,7 +411,8 @@ class PartialObservations:
         else:
             is_observed, error = self._side == "observed", 0.0
             logs = -2 * float(np.sum(np.log(np.diag(self._observed_root if is_observed else self._missing_root))))
-            logs += 0.0 if is_observed else log_determinant(self.covariance)  # a missing value removes its row
+            if not is_observed:  # a missing value removes its row
+                logs += covariances.log_determinant(self.covariance)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
         return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
@@ -430,7 +425,7 @@ class PartialObservations:
         """
         complete, share = self.covariance, float(np.mean(self.missing))
         by_missing = complete.is_written_out and share <= MOST_MISSING_PROBED
-        probed, known = (self.missing, log_determinant(complete)) if by_missing else (self.observed, 0.0)
+        probed, known = (self.missing, covariances.log_determinant(complete)) if by_missing else (self.observed, 0.0)
         chosen = complete.load(probed.astype(float))
 
         def times(block: Any) -> Any:
@@ -450,7 +445,7 @@ class PartialObservations:
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
         if complete.is_written_out:
-            diagonal = self.inverse_diagonal if by_missing else signal_variances(complete)[0]
+            diagonal = self.inverse_diagonal if by_missing else covariances.signal_variances(complete)[0]
             log, one, product, square = np.mean(moments, axis=0)
             slope = (product - log * one) / max(square - one**2, LEAST_PRECISION * square)
             mean_logs = mean_logs - slope * (means - np.mean(diagonal[probed]))

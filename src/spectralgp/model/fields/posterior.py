@@ -14,16 +14,8 @@ from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
-from spectralgp.model.fields.covariances import (
-    Covariance,
-    LeaveOneOutErrors,
-    ModalCovariance,
-    QuadratureCovariance,
-    errors_at_new,
-    joint_log_density,
-    with_entries,
-    with_new_inputs,
-)
+from spectralgp.model.fields import covariances
+from spectralgp.model.fields.covariances import Covariance, LeaveOneOutErrors, ModalCovariance, QuadratureCovariance
 from spectralgp.model.fields.factors import (
     GraphNodeCovariance,
     InputCovariance,
@@ -411,7 +403,7 @@ class Posterior(SinglePosterior):
     def _joint_field(self, new: NewInputs, features: Any) -> ConditionedField:
         """Field of signals at new inputs, joint with the observed training signals."""
         scaled = new.divided_by(self.signals.units.signal_scales)
-        joint, known = with_new_inputs(self.covariance, scaled), self.observations()
+        joint, known = covariances.with_new_inputs(self.covariance, scaled), self.observations()
         n_known, n_signals = len(self.inputs), joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
@@ -429,7 +421,7 @@ class Posterior(SinglePosterior):
         """Log densities, one per signal, of other views of the signals that the training ones are views of."""
         if self.entries is not None or self.carried is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
-        errors = errors_at_new(prediction.covariance, signals, self.signals, lambda: prediction.centre)
+        errors = covariances.errors_at_new(prediction.covariance, signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def observations(self) -> PartialObservations:
@@ -456,7 +448,7 @@ class Posterior(SinglePosterior):
         if self.entries is not None:
             return self.entries.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
-        return joint_log_density(self.covariance, whole)
+        return covariances.joint_log_density(self.covariance, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -699,7 +691,7 @@ def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Ar
     Degrees of freedom are learnt by the standard deviations of the graph's model times the profile.
     """
     shrinkage, missed = _shrinkage(plain), plain.left_out()
-    known, covariance = with_entries(plain.covariance), with_entries(prediction.covariance)
+    known, covariance = covariances.with_entries(plain.covariance), covariances.with_entries(prediction.covariance)
     roots = shrinkage.profile / np.sqrt(known.rows.diagonal(*known.powers, -1.0))
     lengths, _ = shrinkage.lengths(missed.errors / roots)
     shrinkage = shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
