@@ -11,7 +11,6 @@ from spectralgp.model.fields.factors import (
 from spectralgp.model.fields.field import (
     ConditionedField,
     Field,
-    MixtureField,
     PredictiveDistribution,
     node_covariances,
     standard_deviation,
@@ -39,7 +38,6 @@ from spectralgp.model.fields.processes import (
     TimeCovariance,
     TimeEvidence,
     are_in_time,
-    rows_in_time,
     state_space,
 )
 from spectralgp.model.fields.shrinkage import Shrinkage

@@ -14,6 +14,7 @@ from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
+from spectralgp.model import kernels, spectra
 from spectralgp.model.fields import covariances
 from spectralgp.model.fields.covariances import Covariance, LeaveOneOutErrors, ModalCovariance, QuadratureCovariance
 from spectralgp.model.fields.factors import (
@@ -30,29 +31,11 @@ from spectralgp.model.fields.processes import ProcessKernel, are_in_time, rows_i
 from spectralgp.model.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.model.fields.sites import Sites
 from spectralgp.model.fields.transformed import Transformation, TransformedField
-from spectralgp.model.kernels import (
-    GraphKernel,
-    InputKernel,
-    KernelLike,
-    NewInputs,
-    as_input_kernel,
-    matern_terms,
-    modes_of_inputs,
-    new_inputs,
-    with_amplitude,
-)
+from spectralgp.model.kernels import GraphKernel, InputKernel, KernelLike, NewInputs
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.likelihoods import Likelihood
 from spectralgp.model.signals import Signals, Units, as_training
-from spectralgp.model.spectra import (
-    Exact,
-    FilterBank,
-    Filters,
-    Spectrum,
-    SpectrumSettings,
-    modes_of,
-    require_eigenvectors,
-)
+from spectralgp.model.spectra import Exact, FilterBank, Filters, Spectrum, SpectrumSettings
 
 NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
@@ -140,15 +123,15 @@ class GraphGP:
         if self.points is not None:
             return LowRankCovariance.of(self.input_kernel, inputs, self.points, scales, amplitude)
         if inputs.shape[0] == 0:  # scikit-learn's kernels take this for one input
-            return InputCovariance(modes_of(np.empty((0, 0))))
+            return InputCovariance(spectra.modes_of(np.empty((0, 0))))
         if isinstance(self.graph_kernel, ProcessKernel):  # which relates rows by their times itself
             return self.graph_kernel.rows(self.graph_basis.eigenvalues, inputs)
-        terms = matern_terms(self.input_kernel, inputs)
+        terms = kernels.matern_terms(self.input_kernel, inputs)
         most = most_by_modes if self.shrinkage is None else MOST_SHRUNK_BY_MODES
         can_be_filtered = terms and amplitude == 1.0 and self.spectrum.has_eigenvectors
         if can_be_filtered and are_in_time(inputs, scales) and len(inputs) > most:
             return rows_in_time(inputs[:, 0], terms)
-        modes = modes_of_inputs(self.input_kernel, inputs, scales, amplitude)
+        modes = kernels.modes_of_inputs(self.input_kernel, inputs, scales, amplitude)
         return InputCovariance(modes.require_definite())
 
     def latent_covariance(self, inputs: Array) -> Covariance:
@@ -185,7 +168,7 @@ class GraphGP:
 
     def node_covariance(self) -> Array:
         """``B B^T``, the covariance between nodes that inputs explain, shape (n_nodes, n_nodes)."""
-        vectors = require_eigenvectors(
+        vectors = spectra.require_eigenvectors(
             self.nodes.basis,
             "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
             "Use decompose(graph) where the graph is small enough, or draw samples.",
@@ -246,7 +229,7 @@ def graph_gp(
         )
     as_positive(noise_variance, "noise_variance")
     found = spectrum.of(graph, graph_kernel.laplacian, graph_kernel.scaled)
-    return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))
+    return GraphGP(found, graph_kernel.bind(found), kernels.as_input_kernel(input_kernel), float(noise_variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +334,7 @@ class Posterior(SinglePosterior):
 
     def at(self, inputs: Any) -> PredictiveDistribution:
         kernel = self.prior.input_kernel
-        features = new_inputs(kernel, self.inputs, inputs)
+        features = kernels.new_inputs(kernel, self.inputs, inputs)
         if self.transformation is not None:
             features = self.transformation.inputs(features)
         return self._restored(self.given(kernel.at(self.inputs, features), features), features)
@@ -380,7 +363,7 @@ class Posterior(SinglePosterior):
 
     def _mean_at(self, new: NewInputs) -> Any:
         """Means at new inputs without the autoregressive term, as a block, by the amplitude of means."""
-        cross = with_amplitude(self.prior.input_kernel, new.cross, self.prior.mean_amplitude)
+        cross = kernels.with_amplitude(self.prior.input_kernel, new.cross, self.prior.mean_amplitude)
         new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
         return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
 
@@ -634,7 +617,7 @@ def shrunk_posterior_of(
     passing: dict[str, Any] = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
     rows = prior.rows(inputs, signals.units.signal_scales, most_by_modes=MOST_SHRUNK_BY_MODES)
     plain = latest = posterior_of(prior, inputs, signals, carried, rows=rows, **passing)
-    require_eigenvectors(plain.covariance.basis, NOT_EXACT)
+    spectra.require_eigenvectors(plain.covariance.basis, NOT_EXACT)
     for n_left in reversed(range(FAST_COMPLETIONS if is_fast else COMPLETIONS)):
         # missing values are completed by the covariance that is learnt from them
         shrinkage = _shrinkage(replace(plain, signals=latest.signals))

@@ -14,14 +14,8 @@ from array_api_compat import is_dask_array
 from spectralgp._basics.arrays import on_host, take, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.saved import Positive, axes, ge, gt
-from spectralgp.graphs.operators import (
-    MomentPass,
-    Operator,
-    combine_columns,
-    join_columns,
-    keeps_constants,
-    take_columns,
-)
+from spectralgp.graphs import operators
+from spectralgp.graphs.operators import MomentPass, Operator, combine_columns, join_columns, take_columns
 
 Center = Literal["global", "node"] | None
 Scale = Literal["global", "node"] | None
@@ -145,7 +139,7 @@ class SignalStore:
         known = self.passes.get(operator)
         if known is None or (known.is_released and known.n_moments < n_moments):
             block = self.load(operator)
-            if not keeps_constants(operator):
+            if not operators.keeps_constants(operator):
                 block = join_columns(block, operator.zeros(1) + 1)
             known = self.passes[operator] = MomentPass(operator, block, gram=True)
         known.extend(n_moments)

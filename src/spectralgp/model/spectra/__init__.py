@@ -5,7 +5,6 @@ from spectralgp.model.spectra.base import (
     Filters,
     LikelihoodErrors,
     Modes,
-    OfEigenvalues,
     SpectralData,
     Spectrum,
     SpectrumSettings,

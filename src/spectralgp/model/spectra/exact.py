@@ -16,14 +16,8 @@ from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp._basics.saved import axes
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.model.signals import Signals
-from spectralgp.model.spectra.base import (
-    Filters,
-    OfEigenvalues,
-    SpectralData,
-    Spectrum,
-    SpectrumSettings,
-    state_of_spectrum,
-)
+from spectralgp.model.spectra import base
+from spectralgp.model.spectra.base import Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +271,7 @@ class ExactSpectrum(Spectrum):
         return f"ExactSpectrum({self.graph.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
-@state_of_spectrum.register
+@base.state_of_spectrum.register
 def _(spectrum: ExactSpectrum) -> Eigenpairs | None:
     return None if spectrum.forward is None else Eigenpairs(spectrum.frequencies, spectrum.forward)
 

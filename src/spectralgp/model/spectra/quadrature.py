@@ -21,15 +21,8 @@ from spectralgp._basics.saved import Count, NotNegative, Positive, StoredAs, axe
 from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind, operators
 from spectralgp.graphs.operators import MomentPass, Operator, column_products, combine_columns, join_columns
 from spectralgp.model.signals import Signals
-from spectralgp.model.spectra.base import (
-    Filters,
-    LikelihoodErrors,
-    OfEigenvalues,
-    SpectralData,
-    Spectrum,
-    SpectrumSettings,
-    state_of_spectrum,
-)
+from spectralgp.model.spectra import base
+from spectralgp.model.spectra.base import Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
 MOST_SAVED = 2**20  # moments and probes that a model file may ask for
 FIRST_MOMENTS = 129
@@ -92,7 +85,7 @@ class SpectralMoments(SpectralData):
         halves = np.linalg.solve(factors, self.matrices)
         return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
 
-    def errors(self, variances: OfEigenvalues) -> LikelihoodErrors:
+    def errors(self, variances: OfEigenvalues) -> base.LikelihoodErrors:
         """Errors of the log likelihood by truncation, rounding and probes.
 
         The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so the sums of
@@ -114,7 +107,7 @@ class SpectralMoments(SpectralData):
             truncation += float(sizes @ (np.sum(np.abs(coefficients[:, n_moments:]), axis=1) + missed))
             rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
         logarithms = operators.chebyshev_coefficients(np.log(fine)).sum(axis=0)
-        return LikelihoodErrors(
+        return base.LikelihoodErrors(
             truncation,
             rounding if precision > 1e-10 else 0.0,
             0.5 * spectrum.density.spread(logarithms[:n_moments]),
@@ -562,7 +555,7 @@ class Quadrature(Spectrum):
         return f"Quadrature({self.n_moments} nodes for {of})"
 
 
-@state_of_spectrum.register
+@base.state_of_spectrum.register
 def _(spectrum: Quadrature) -> DensityState:
     return spectrum.density.state
 
