@@ -10,9 +10,15 @@ from spectralgp._basics.extras import require
 
 require("matplotlib", "plots", "to draw")
 
-from spectralgp.show.plots.filters import plot_filter, plot_fourier
-from spectralgp.show.plots.forecasts import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
-from spectralgp.show.plots.predictions import plot_calibration, plot_imputed, plot_prediction
+from spectralgp.show.plots.filters import plot_filter, plot_fourier, plot_rates
+from spectralgp.show.plots.predictions import (
+    plot_backtest,
+    plot_calibration,
+    plot_forecast,
+    plot_forecast_map,
+    plot_imputed,
+    plot_prediction,
+)
 from spectralgp.show.plots.signals import plot_signal
 from spectralgp.show.plots.style import COLOURS, LINE_STYLES
 

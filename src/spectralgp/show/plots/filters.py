@@ -1,10 +1,10 @@
-"""Pictures over the spectrum: filters, and the graph Fourier coefficients of signals."""
+"""Pictures over the spectrum: filters, the graph Fourier coefficients of signals, and time scales of a series."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,8 +15,8 @@ from spectralgp._basics.checks import Array, as_option, as_real_array
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import GraphKernel, Polynomial
 from spectralgp.model.spectra import ExactSpectrum, decompose
-from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
-from spectralgp.show.plots.style import COLOURS, as_axes, curve_look, legend
+from spectralgp.show.curves import FILTER_NAMES, Curve, Which, component_curves, filter_curve, laplacian_in_words
+from spectralgp.show.plots.style import COLOURS, as_axes, curve_look, legend, legend_above
 
 NAMES: dict[Which, str] = {which: name.replace(" filter", "") for which, name in FILTER_NAMES.items()}
 MAX_SINGLE_SIGNALS = len(COLOURS)
@@ -178,6 +178,24 @@ def plot_fourier(
     ax.set_ylabel("magnitude of Fourier coefficient" if absolute else "Fourier coefficient")
     if labels is not None or n_signals > 1:
         legend(ax)
+    return ax
+
+
+def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes | None = None) -> Axes:
+    """Draw learnt time scales, one over the rate, or powers of the components by frequency of the graph, with bands.
+
+    Bands are two standard deviations wide to either side, up to a factor of a thousand.
+    """
+    as_option(which, "which", ("rate", "power"))
+    curves = component_curves(model, which)
+    ax = as_axes(ax)
+    for place, one in enumerate(curves):
+        look = curve_look(place)
+        ax.fill_between(one.frequencies, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
+        ax.plot(one.frequencies, one.values, label=one.name, **look)
+    shown = "time scale in steps" if which == "rate" else "power, in units of nodes"
+    ax.set(yscale="log", xlabel="frequency (eigenvalue of the Laplacian)", ylabel=shown)
+    legend_above(ax)
     return ax
 
 
