@@ -14,19 +14,15 @@ from typing import Annotated, Any
 PACKAGE = __name__.partition(".")[0]
 
 
-@dataclass(frozen=True)
 class Axes:
     """Axes of an array by name: one name has one length in all of a file, and any length where it begins with _."""
 
-    names: tuple[str, ...]
-    allows_nan: bool
-    or_number: bool
-    kinds: str  # of NumPy's types; that of the annotated type unless given
+    def __init__(self, *names: str, allows_nan: bool = False, or_number: bool = False, kinds: str = "") -> None:
+        self.names, self.allows_nan, self.or_number = names, allows_nan, or_number
+        self.kinds = kinds  # of NumPy's types; that of the annotated type unless given
 
 
-def axes(*names: str, allows_nan: bool = False, or_number: bool = False, kinds: str = "") -> Axes:
-    """Axes of an array by name."""
-    return Axes(names, allows_nan, or_number, kinds)
+axes = Axes
 
 
 @dataclass(frozen=True)
