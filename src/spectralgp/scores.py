@@ -133,8 +133,7 @@ def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
     share = as_positive(level, "level")
     if share >= 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}. Pass 0.9 for 90% intervals.")
-    spreads = as_real_array(std, "std", None)
-    return float(ndtri(0.5 + share / 2)) * spreads
+    return float(ndtri(0.5 + share / 2)) * as_real_array(std, "std", None)
 
 
 def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:

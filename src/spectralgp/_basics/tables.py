@@ -420,8 +420,7 @@ def to_table(values: Any, layout: TableKind, names: Sequence[Hashable] | None = 
         return _data_array(library, numbers, layout, names, index)
     if layout.library == "pandas":
         columns = None if names is None else list(names)
-        is_series = numbers.ndim == 1
-        return library.Series(numbers, index) if is_series else library.DataFrame(numbers, index, columns)
+        return library.Series(numbers, index) if numbers.ndim == 1 else library.DataFrame(numbers, index, columns)
     from narwhals.stable import v2 as nw
 
     backend: Any = layout.library

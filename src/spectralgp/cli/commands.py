@@ -305,8 +305,7 @@ def forecast(
             "signals or classes. Use `spectralgp predict`."
         )
     fitted.set_output(predict="pandas")
-    exogenous = files.exogenous(fitted, inputs, date_format)
-    mean, deviation = fitted.predict(steps, return_std=True, X=exogenous)
+    mean, deviation = fitted.predict(steps, return_std=True, X=files.exogenous(fitted, inputs, date_format))
     half = interval_half_width(deviation.to_numpy(), level or DEFAULT_LEVEL)
     is_beside = level is not None and lower is None and upper is None
     answer = side_by_side(with_intervals(mean, deviation, level or DEFAULT_LEVEL)) if is_beside else mean

@@ -108,8 +108,7 @@ def load_air_quality() -> Dataset:
     (Graph(50 nodes, 160 edges), (365, 50))
     """
     codes, *coordinates = zip(*_rows("air_stations.csv"), strict=True)
-    points = np.array(coordinates, dtype=float).T
-    graph = Graph.from_points(points, n_neighbors=5, metric="haversine", names=codes)
+    graph = Graph.from_points(np.array(coordinates, dtype=float).T, n_neighbors=5, metric="haversine", names=codes)
     dates, concentrations = _signals("air_quality.csv", "datetime64[D]")
     return Dataset(graph, dates=dates, concentrations=concentrations)
 

@@ -88,8 +88,7 @@ def _rename(state: Json, _: Arrays) -> None:
     """Give all solvers, kernels and settings the fields of version 4."""
     for part in objects_in(state):
         if part.get("type") == "Sqp":
-            old = part.pop("enough", None)
-            part.setdefault("tolerance_nats", old)
+            part.setdefault("tolerance_nats", part.pop("enough", None))
         if part.get("type") == "WithResidual":
             part.setdefault("floor", 0.0)
         if "n_probes" in part:

@@ -148,8 +148,7 @@ class CalendarClock:
 
     def cycles(self, steps: Array) -> dict[str, Array]:
         """Number of each natural season longer than two steps that has passed at steps."""
-        stamps = self.labels(steps).astype(np.int64)
-        local = Moments(stamps, self.zone).local
+        local = Moments(self.labels(steps).astype(np.int64), self.zone).local
         passed = {name: local / length for name, length in NATURAL.items()}
         passed["week"] = (local + 3 * DAY) / NATURAL["week"]  # 1970 began on a Thursday
         passed["year"] = _passed(local, "Y")

@@ -121,8 +121,7 @@ def last_rows(values: Array, origins: Indices) -> Array:
 
 def completed(members: Sequence[EnsembleMember], steps: Array, values: Array) -> Array:
     """Impute missing values given the observed ones and rows before, by a member of the graph if there is one."""
-    ordered = sorted(members, key=lambda one: one.process.basis is None)
-    return completed_in_turn(ordered[0].process, steps, values)
+    return completed_in_turn(min(members, key=lambda one: one.process.basis is None).process, steps, values)
 
 
 # ---------------------------------------------------------------------------------------------------- validation

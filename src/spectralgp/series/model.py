@@ -446,13 +446,11 @@ def innovations(model: SeriesModel, rows: SeriesRows) -> Array:
 
 def paths(ahead: SeriesForecast, n_samples: int, random: np.random.Generator) -> Array:
     """Draw paths of rows, (n_samples, n_steps, n_nodes), from one member, transformed to the ensemble's covariances."""
-    stack = ahead.model.stack
-    part = ahead.parts[stack.spread]
+    part = ahead.parts[ahead.model.stack.spread]
     drawn = part.sample(n_samples, random) - part.mean
     out = np.empty_like(drawn)
     for place in range(len(ahead.mean)):
-        own = part.node_covariance(place)
-        white = solve_triangular(np.linalg.cholesky(own), drawn[:, place].T, lower=True)
+        white = solve_triangular(np.linalg.cholesky(part.node_covariance(place)), drawn[:, place].T, lower=True)
         out[:, place] = (np.linalg.cholesky(ahead.covariance(place)) @ white).T + ahead.mean[place]
     return out
 

@@ -273,8 +273,7 @@ def node_figure(axis: dict[str, str]) -> Any:
     figure = go.Figure(layout={"hovermode": "closest"})
     figure.update_xaxes(**axis, zeroline=False)
     for level, opacity in zip(FAN, (0.22, 0.4), strict=True):
-        shade = _shade(GREY, opacity)
-        figure.add_scatter(name=f"{level:.0%} interval", **shade, hoverinfo="skip", legendrank=2)
+        figure.add_scatter(name=f"{level:.0%} interval", **_shade(GREY, opacity), hoverinfo="skip", legendrank=2)
     looks = {
         "predicted": {"mode": "lines", "line": {"width": 1.5, "color": GREY}},
         "observed": {"mode": "lines+markers", "line": {"width": 1, "color": BLUE}, "marker": {"size": 5}},

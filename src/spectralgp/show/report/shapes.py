@@ -115,8 +115,7 @@ def _relative(values: Array, shares: Array) -> Array:
 
 
 def _turns(points: Array, values: Array, extremes: list[int]) -> tuple[tuple[float, float], ...]:
-    places = sorted({0, *extremes, values.size - 1})
-    return tuple((float(points[place]), float(values[place])) for place in places)
+    return tuple((float(points[place]), float(values[place])) for place in sorted({0, *extremes, values.size - 1}))
 
 
 def _pruned(power: Array, shares: Array, distances: Array | None) -> list[int]:
