@@ -27,6 +27,7 @@ from spectralgp import (
     graph_gp,
     load,
 )
+from spectralgp._basics.tables import listing
 from spectralgp.estimators.answers import without_entries
 from spectralgp.learning import baselines
 from spectralgp.learning.baselines import PredictionErrors
@@ -337,7 +338,7 @@ def test_errors_and_biases_are_those_of_the_nodes(told):
     first = " ".join(words.accuracy_words(told))
     assert f"are typically off by {told.errors.rmse:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
-    assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
+    assert f"{listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
 
 
 def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper, told, monkeypatch):
@@ -442,7 +443,7 @@ def test_the_figures_of_sentences_are_those_of_tables(kind, tmp_path):
     ours = cells(page, "learnt model")[0]
     of_levels = [cells(page, level)[0][0].split()[0] for level in ("50%", "80%", "90%")]
     assert ours[3:] == of_levels
-    assert inside[1] == words.listing([words.percent(float(one[:-1]) / 100) for one in of_levels])
+    assert inside[1] == listing([words.percent(float(one[:-1]) / 100) for one in of_levels])
     off = float(re.search(r"typically off by ([\d.e+-]+) \(root", page)[1])
     assert off == float(f"{float(ours[0]):.3g}") == float(f"{float(cells(page, 'root mean square error')[0][0]):.3g}")
     (drawn,) = (one for one in data_of(page)["figures"]["scatter-plot"]["data"] if one["name"].startswith("inside"))
@@ -645,7 +646,7 @@ def test_shares_and_numbers_in_words():
         "2 nodes",
         "2,000 nodes",
     ]
-    assert [words.listing("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [listing("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert words.capitalised("it is a PIT") == "It is a PIT"
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from spectralgp._basics.tables import listing
 from spectralgp.graphs import Graph
 from spectralgp.model.statespace import MaternComponent, OscillatorComponent
 from spectralgp.series import ModalProcess, complete, learn_each
-from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, listed, rival_words, scored
+from spectralgp.series.backtests import Backtest, ScoredForecasts, coverage_words, rival_words, scored
 from spectralgp.series.clocks import NumericClock
 from spectralgp.series.ensembles import BlockValidation, Ensemble, EnsembleMember, HorizonScores
 from spectralgp.series.mean import Season, learn_mean
@@ -379,7 +380,7 @@ def test_words_of_a_backtest_say_where_intervals_and_errors_are_off():
         "90% intervals 24 steps ahead covered 94.5% of what came: too wide.",
     ]
     assert rival_words(found) == ["persistence had the smaller error 1 and 24 steps ahead."]
-    assert [listed(one) for one in ([3], [3, 4], [3, 4, 5])] == ["3", "3 and 4", "3, 4 and 5"]
+    assert [listing(one) for one in ([3], [3, 4], [3, 4, 5])] == ["3", "3 and 4", "3, 4 and 5"]
     assert str(found).split("\n") == [
         "Backtest, by hand:",
         "steps  rmse  persistence  crps  coverage",
