@@ -13,7 +13,7 @@ from spectralgp.model import fields
 from spectralgp.model.fields import covariances
 from spectralgp.model.fields import observations as seeing
 from spectralgp.model.fields.factors import BlockCovariance
-from spectralgp.model.fields.processes import rows_in_time
+from spectralgp.model.fields.processes import TimeCovariance, rows_in_time
 from spectralgp.model.kernels import WithResidual, as_input_kernel, matern_terms
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
@@ -128,7 +128,7 @@ def test_kinds_are_what_they_are_called():
     for name, kind in KINDS.items():
         assert isinstance(kind.covariance, fields.ModalCovariance) is ("series" not in name)
     assert isinstance(KINDS["series"].covariance, fields.QuadratureCovariance)
-    assert isinstance(KINDS["filtered, graph"].covariance.rows, fields.TimeCovariance)
+    assert isinstance(KINDS["filtered, graph"].covariance.rows, TimeCovariance)
     assert isinstance(KINDS["left by filtered, graph"].covariance.rows, BlockCovariance)
 
 

@@ -8,8 +8,9 @@ from oracle import relative_error as error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.learning import Task, learn
 from spectralgp.learning.objective import Objective
-from spectralgp.model.fields import InputCovariance, TimeCovariance, node_covariances, processes, standard_deviation
+from spectralgp.model.fields import InputCovariance, node_covariances, processes, standard_deviation
 from spectralgp.model.fields import posterior as posterior_module
+from spectralgp.model.fields.processes import TimeCovariance
 from spectralgp.model.kernels import Polynomial, as_input_kernel, matern_terms, with_residual
 
 SAME = 1e-9  # of the issue

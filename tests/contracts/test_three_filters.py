@@ -15,7 +15,8 @@ from spectralgp.model import kernels
 from spectralgp.model.fields import condition, graph_gp, leave_one_out, node_covariances
 from spectralgp.model.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.model.signals import Units, read_signals
-from spectralgp.model.spectra import Chebyshev, Exact, SpectralSignals
+from spectralgp.model.spectra import Chebyshev, Exact
+from spectralgp.model.spectra.exact import SpectralSignals
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE
 
 WEIGHTS = oracle.random_weights(7, seed=0)

@@ -9,7 +9,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 import oracle
 from spectralgp import Diffusion, Graph, condition, condition_shrunk, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.model.fields import InputCovariance, LowRankCovariance, greedy_points, standard_deviation
+from spectralgp.model.fields import InputCovariance, greedy_points, standard_deviation
+from spectralgp.model.fields.factors import LowRankCovariance
 from spectralgp.model.kernels import (
     IndependentSignals,
     LearntInputKernel,

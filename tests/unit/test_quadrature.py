@@ -16,7 +16,8 @@ from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
 from spectralgp.graphs.operators import chebyshev_coefficients, random_signs
 from spectralgp.model.signals import expected_signals, read_signals
-from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose, mean_over_nodes
+from spectralgp.model.spectra import Chebyshev, Exact, SpectralMoments, decompose, mean_over_nodes
+from spectralgp.model.spectra.exact import SpectralSignals
 from spectralgp.model.spectra.quadrature import shrunk_diagonals
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 

@@ -133,7 +133,7 @@ def test_an_exact_spectrum_has_no_errors():
 
 
 def test_spectral_signals_count_and_rotate():
-    signals = spectra.SpectralSignals(some_signals("ring"))
+    signals = spectra.exact.SpectralSignals(some_signals("ring"))
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
     rotated = signals.rotate(rotation)
     assert rotated.n_observations == 18

@@ -287,9 +287,11 @@ class MomentPass:
             self.release()  # a recurrence that was interrupted ends
             raise
 
-    def extend(self, n_moments: int) -> None:
-        """Compute at least `n_moments`; raise ArithmeticError if an eigenvalue is outside the interval."""
+    def extend(self, n_moments: int) -> Array:
+        """Return the first `n_moments`, computed if new; ArithmeticError if an eigenvalue is outside the interval."""
         self._go_on(max(0, n_moments - self.n_moments + 1) // 2, n_moments)
-        sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
+        moments = self.moments
+        sizes = np.diagonal(moments, axis1=1, axis2=2) if self.gram else moments
         if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):  # no moment exceeds the first on [-1, 1]
             raise ArithmeticError("an eigenvalue of the Laplacian lies beyond the interval of the recurrence")
+        return moments[:n_moments]

@@ -1,13 +1,7 @@
 """Gaussian fields on graphs: covariances, evidence, posteriors given complete or partial observations, predictions."""
 
 from spectralgp.model.fields.covariances import Covariance, Evidence, ModalCovariance, QuadratureCovariance
-from spectralgp.model.fields.factors import (
-    InputCovariance,
-    LowRankCovariance,
-    NodeCovariance,
-    RowCovariance,
-    greedy_points,
-)
+from spectralgp.model.fields.factors import InputCovariance, NodeCovariance, RowCovariance, greedy_points
 from spectralgp.model.fields.field import (
     ConditionedField,
     Field,
@@ -32,14 +26,7 @@ from spectralgp.model.fields.posterior import (
     posterior_of,
     shrunk_posterior_of,
 )
-from spectralgp.model.fields.processes import (
-    ProcessKernel,
-    RatePriors,
-    TimeCovariance,
-    TimeEvidence,
-    are_in_time,
-    state_space,
-)
+from spectralgp.model.fields.processes import ProcessKernel, RatePriors, TimeEvidence, are_in_time, state_space
 from spectralgp.model.fields.shrinkage import Shrinkage
 from spectralgp.model.fields.sites import EffectPrior, ObservationModel, Sites, find_sites
 from spectralgp.model.fields.transformed import Changes, Logarithms, Transformation

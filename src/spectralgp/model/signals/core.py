@@ -142,8 +142,7 @@ class SignalStore:
             if not operators.keeps_constants(operator):
                 block = join_columns(block, operator.zeros(1) + 1)
             known = self.passes[operator] = MomentPass(operator, block, gram=True)
-        known.extend(n_moments)
-        moments = known.moments[:n_moments]
+        moments = known.extend(n_moments)
         if moments.shape[-1] == self.source.shape[0] + 1:
             return moments
         # ones are an eigenvector of A with eigenvalue -1, so their products are known without a column of their own
@@ -370,9 +369,7 @@ class Signals:
             # those of a single signal are columns of one block: only their squares are needed
             is_single = self.shape[0] == 1
             for deviation in [self.deviations[:, 0]] if is_single and len(self.deviations) else self.deviations:
-                own = MomentPass(operator, operator.load(deviation), gram=not is_single)
-                own.extend(n_moments)
-                moments = own.moments[:n_moments]
+                moments = MomentPass(operator, operator.load(deviation), gram=not is_single).extend(n_moments)
                 known += moments.sum(axis=1)[:, None, None] if is_single else moments
             self._spread_moments[operator] = known
         return known[:n_moments]

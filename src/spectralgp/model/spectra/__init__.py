@@ -12,12 +12,5 @@ from spectralgp.model.spectra.base import (
     modes_of,
     state_of_spectrum,
 )
-from spectralgp.model.spectra.exact import (
-    Eigenpairs,
-    Exact,
-    ExactSpectrum,
-    SpectralSignals,
-    decompose,
-    require_eigenvectors,
-)
+from spectralgp.model.spectra.exact import Eigenpairs, Exact, ExactSpectrum, decompose, require_eigenvectors
 from spectralgp.model.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes

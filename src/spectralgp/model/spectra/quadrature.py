@@ -224,9 +224,7 @@ class Density:
             if any(known.is_released and known.n_moments < n_moments for known in self._passes):
                 self._passes = []  # the same probes again, from the start
             self._passes = self._passes or list(self._start())
-            for known in self._passes:
-                known.extend(n_moments)
-            return np.concatenate([known.moments[:n_moments] for known in self._passes], axis=1)
+            return np.concatenate([known.extend(n_moments) for known in self._passes], axis=1)
 
     def _start(self) -> Iterator[MomentPass]:
         random_state, n_nodes = np.random.default_rng(self.random_state), self.operator.n_nodes
@@ -412,9 +410,7 @@ class Quadrature(Spectrum):
         return pair
 
     def read_block(self, block: Any) -> SpectralMoments:
-        moments = MomentPass(self.operator, block, gram=True)
-        moments.extend(self.n_moments)
-        return self._data(moments.moments[: self.n_moments])
+        return self._data(MomentPass(self.operator, block, gram=True).extend(self.n_moments))
 
     def _data(self, moments: Array) -> SpectralMoments:
         return SpectralMoments(operators.quadrature_weights(moments)[::-1], self)
@@ -582,7 +578,6 @@ def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Arr
     values = []
     for start in range(0, len(nodes), UNIT_VECTORS_PER_BLOCK):
         chosen = nodes[start : start + UNIT_VECTORS_PER_BLOCK]
-        moments = MomentPass(operator, operator.unit_vectors(chosen), gram=False)
-        moments.extend(coefficients.shape[1])
-        values.append(coefficients @ moments.moments[: coefficients.shape[1]])
+        moments = MomentPass(operator, operator.unit_vectors(chosen), gram=False).extend(coefficients.shape[1])
+        values.append(coefficients @ moments)
     return np.concatenate(values, axis=1)
