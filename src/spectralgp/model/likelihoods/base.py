@@ -207,20 +207,17 @@ def open_parameters(likelihood: Likelihood) -> tuple[str, ...]:
 
 def with_first_values(likelihood: L, unit: float = 1.0) -> L:
     """Likelihood with first values of open parameters; `unit` is a standard deviation of latent signals."""
-    names = open_parameters(likelihood)
-    return replace(
-        likelihood, **{name: likelihood.parameters[name][1] * _unit(likelihood, name, unit) for name in names}
-    )
+    first = {name: float(_range(likelihood, name, unit)[1]) for name in open_parameters(likelihood)}
+    return replace(likelihood, **first)
 
 
-def _unit(likelihood: Likelihood, name: str, unit: float) -> float:
-    return unit if name in likelihood.in_latent_units else 1.0
+def _range(likelihood: Likelihood, name: str, unit: float) -> Array:
+    return np.multiply(likelihood.parameters[name], unit if name in likelihood.in_latent_units else 1.0)
 
 
 def log_bounds(likelihood: Likelihood, names: tuple[str, ...], unit: float = 1.0) -> Array:
     """Bounds of the logarithms of parameters, shape (n_names, 2)."""
-    found = [np.multiply(likelihood.parameters[name][::2], _unit(likelihood, name, unit)) for name in names]
-    return np.log(np.array(found).reshape(-1, 2))
+    return np.log(np.array([_range(likelihood, name, unit)[::2] for name in names]).reshape(-1, 2))
 
 
 def log_parameters(likelihood: Likelihood, names: tuple[str, ...]) -> Array:
