@@ -94,10 +94,9 @@ def _from_networkx(graph: Any) -> Graph:
 def _from_pygsp(graph: Any) -> Graph:
     if not hasattr(graph, "W"):
         raise TypeError(f"graph must be a PyGSP graph; got pygsp {type(graph).__name__}. Pass the graph itself.")
-    coordinates = getattr(graph, "coords", None)
-    if coordinates is not None:
-        coordinates = np.asarray(coordinates)
-        coordinates = coordinates[:, np.newaxis] if coordinates.ndim == 1 else coordinates
+    coordinates: Any = getattr(graph, "coords", None)
+    if np.ndim(coordinates) == 1:
+        coordinates = np.asarray(coordinates)[:, np.newaxis]
     return Graph(graph.W, coordinates=coordinates)
 
 

@@ -199,8 +199,7 @@ def largest_ritz_value(
     rows: Iterable[tuple[float, float]], tolerance: float, max_steps: int | None = None
 ) -> tuple[float, float]:
     """Largest eigenvalue of the matrix that `lanczos` yields, until it is within the tolerance of the operator's."""
-    diagonal: list[float] = []
-    below: list[float] = []
+    diagonal, below = list[float](), list[float]()
     next_check, value, residual = 1, 0.0, math.inf
     for entry, length in rows:
         diagonal.append(entry)

@@ -165,8 +165,7 @@ def unit_covariances(graph: Graph) -> Sequence[UnitCovariance]:
         if places is not None and (median := float(np.median(pdist(places)))) > 0:
             units.append(matern_covariance(cdist(places, places) / median))
         graph._cache[key] = tuple(units)
-    found: tuple[UnitCovariance, ...] = graph._cache[key]
-    return found
+    return tuple(graph._cache[key])
 
 
 def learnt_field(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:

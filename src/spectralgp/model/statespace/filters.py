@@ -231,8 +231,7 @@ class Filter:
         """Gains, variances of innovations and filtered covariances."""
         first = np.array(self.covariance, order="C")
         which, common = self.timeline.which, self.timeline.common
-        found = _loops().gains(self.matrices, which, common, first, STEADY, self.keeps_covariances)
-        return FilterGains(*found)
+        return FilterGains(*_loops().gains(self.matrices, which, common, first, STEADY, self.keeps_covariances))
 
     @property
     def variances(self) -> Array:
