@@ -91,7 +91,7 @@ def reporting_errors(debug: bool) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = _note
+            warnings.showwarning = lambda said, *_, **__: typer.echo(f"note: {' '.join(str(said).split())}", err=True)
             yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
@@ -110,10 +110,6 @@ def _fail(message: str, debug: bool, error: BaseException) -> None:
         raise error
     typer.echo("error: " + " ".join(message.split()), err=True)
     raise typer.Exit(1) from error
-
-
-def _note(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo("note: " + " ".join(str(message).split()), err=True)
 
 
 def check_outputs(*paths: Path | None, force: bool) -> None:

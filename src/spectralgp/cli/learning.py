@@ -54,12 +54,11 @@ def kernel_named(text: str) -> GraphKernel | None:
         raise typer.BadParameter(f"kernel {name} must be given without a number; got {text!r}.")
     try:
         number = AUTO if setting == AUTO else float(setting)
-        kernel: GraphKernel = make(int(number) if isinstance(number, float) and number.is_integer() else number)
+        return make(int(number) if isinstance(number, float) and number.is_integer() else number)
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(
             f"kernel must be such as {name}:2, the number being its {parameter}; got {text!r}."
         ) from error
-    return kernel
 
 
 def with_degree(kernel: str, degree: str | None) -> str:

@@ -60,14 +60,22 @@ def draw_signals(
     level: float,
     axes: Sequence[Axes],
 ) -> None:
-    """Draw nodes over time, a row of the signals on a map if no nodes are given, or filters without signals."""
+    """Draw nodes over time, a row on a map (the last by default) if no nodes are given, or filters without signals."""
     if data is None:
         plots.plot_filter(model, ax=axes[0])
         return
     observed = data.signals
     completed, std = model.set_output(predict="pandas").impute(data.inputs, observed)
     if not nodes:
-        _draw_row(model, observed, completed, row, axes[0])
+        labels = [str(label).removesuffix(" 00:00:00") for label in observed.index]
+        if row is not None and row not in labels:
+            raise ValueError(f"--row must be a label of a row; got {row}. The last of them are {labels[-3:]}.")
+        place = len(labels) - 1 if row is None else labels.index(row)
+        graph = model.graph_.require_whole("to be drawn")
+        ordered = list(graph.names or observed.columns)
+        known, imputed = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
+        plots.plot_signal(graph, known, imputed=imputed, ax=axes[0], aspect=map_aspect(graph.coordinates))
+        axes[0].set_title(labels[place])
     columns = {str(name): place for place, name in enumerate(observed.columns)}
     for name, ax in zip(nodes, axes, strict=False):
         column = columns[name]
@@ -79,21 +87,6 @@ def draw_signals(
         own = observed.columns[column]
         along: dict[str, Any] = {"positions": observed.index} if observed.index.dtype != object else {"sort": False}
         plots.plot_prediction(values, mean[own], spread[own], ax=ax, level=level, ylabel=name, **along)
-
-
-def _draw_row(
-    model: GraphGPRegressor, observed: pd.DataFrame, completed: pd.DataFrame, row: str | None, ax: Axes
-) -> None:
-    """Draw a row on a map, the last one by default."""
-    labels = [str(label).removesuffix(" 00:00:00") for label in observed.index]
-    if row is not None and row not in labels:
-        raise ValueError(f"--row must be a label of a row; got {row}. The last of them are {labels[-3:]}.")
-    place = len(labels) - 1 if row is None else labels.index(row)
-    graph = model.graph_.require_whole("to be drawn")
-    ordered = list(graph.names or observed.columns)
-    known, imputed = (table[ordered].iloc[place].to_numpy() for table in (observed, completed))
-    plots.plot_signal(graph, known, imputed=imputed, ax=ax, aspect=map_aspect(graph.coordinates))
-    ax.set_title(labels[place])
 
 
 def draw_series(

@@ -61,13 +61,12 @@ class Backtest:
 
     def __str__(self) -> str:
         rivals = [name for name in self.rmse if name != "model"]
-        header = ["steps", "rmse", *rivals, "crps", "coverage"]
-        rows = [header]
+        rows = [["steps", "rmse", *rivals, "crps", "coverage"]]
         for place, horizon in enumerate(self.horizons.tolist()):
             numbers = [self.rmse["model"][place], *(self.rmse[name][place] for name in rivals)]
             cells = [f"{value:.4g}" for value in [*numbers, self.crps["model"][place]]]
             rows.append([str(horizon), *cells, f"{self.coverage[place]:.2f}"])
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join([f"Backtest, {self.how}:", *lines])
 
@@ -141,9 +140,6 @@ def coverage_words(backtest: Backtest) -> list[str]:
 
 def rival_words(backtest: Backtest) -> list[str]:
     """Sentences about horizons at which a naive forecast had the smaller error."""
-    sentences = []
-    for name, errors in backtest.rmse.items():
-        better = backtest.horizons[errors < backtest.rmse["model"]].tolist()
-        if better:
-            sentences.append(f"{name} had the smaller error {steps_ahead(*better)}.")
-    return sentences
+    ours, rmse = backtest.rmse["model"], backtest.rmse.items()
+    better = {name: backtest.horizons[errors < ours].tolist() for name, errors in rmse}
+    return [f"{name} had the smaller error {steps_ahead(*which)}." for name, which in better.items() if which]
