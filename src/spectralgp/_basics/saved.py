@@ -9,6 +9,7 @@ import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 PACKAGE = __name__.partition(".")[0]
@@ -36,11 +37,7 @@ class Range:
 
 
 ge = Range  # from a number on
-
-
-def gt(least: float) -> Range:
-    """Range above a number."""
-    return Range(least, is_open=True)
+gt = partial(Range, is_open=True)  # above a number
 
 
 @dataclass(frozen=True, eq=False)

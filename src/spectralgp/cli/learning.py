@@ -212,8 +212,9 @@ def comparison_words(
 ) -> list[str]:
     """Sentences on baselines of prediction and, if any, of imputation (the model first), and on the calibration."""
     ours, *ours_imputed = (replace(one, name=f"learnt model ({one.name})") for one in [errors, *imputed[:1]])
+    *_, scored = words.SOURCES["held out"]
     return [
-        *words.baseline_words([ours, *others], words.SOURCES["held out"]["scored"]),
+        *words.baseline_words([ours, *others], scored),
         *words.baseline_words([*ours_imputed, *imputed[1:]], words.IMPUTING),
         *(f"{errors.name}: {one}" for one in words.calibration_words(calibration_of(pits))),
     ]

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp.files.container import FORMAT_VERSION
+from spectralgp.files.container import FORMAT_VERSION, Json
 from spectralgp.files.models import ModelReader, ModelWriter, objects_in
 from spectralgp.files.nouns import FOUND, SIGNALS
 from spectralgp.files.schema import SHARED, record
 from spectralgp.learning import Sqp
 from spectralgp.learning.objective import NOISE_CEILING
 
-Json = Any
 Arrays = dict[str, NDArray[Any]]
 DEFAULT_ITERATIONS = 500
 # up to version 2

@@ -360,7 +360,11 @@ def learnt_of(parts: SimpleNamespace) -> FittedModels:
             are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
             ensure(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
     models = [model for one in learnt.draws for model in one.models]
-    require_memory(candidates[0].task.signals.shape[0], models, _memory())
+    try:
+        memory = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))  # of this machine, in bytes
+    except (AttributeError, OSError, ValueError):  # unknown
+        memory = np.inf
+    require_memory(candidates[0].task.signals.shape[0], models, memory)
     kept = {name: getattr(learnt, name) for name in KEPT}
     draws, posterior = condition_all(candidates, learnt.weights, learnt.draws, learnt.filling)
     return FittedModels(candidates=candidates, posterior=posterior, **kept | {"draws": draws})
@@ -372,14 +376,6 @@ def require_memory(n_signals: int, models: Sequence[GraphGP], available: float) 
     needed = 8 * n_signals * (sum(ranks) + 2 * max(ranks))
     expected = f"one for {available / 1e9:.2g} GB of memory"
     ensure(needed <= available, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
-
-
-def _memory() -> float:
-    """Bytes of memory of this machine; infinity if unknown."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
 
 
 # ----------------------------------------------------------------------------------------------------- forecasters

@@ -30,22 +30,10 @@ ROLES: dict[Which, str] = {
 }
 ROLE_WITHOUT_INPUTS = "the part shared by neighbours"
 # of predictions: the words after "predictions", "predicted" and a score
-SOURCES: dict[Source, dict[str, str]] = {
-    "left out": {
-        "predictions": "of each training signal from all others",
-        "predicted": "from the other signals",
-        "scored": "on signals left out",
-    },
-    "held out": {
-        "predictions": "of signals that the model had not seen",
-        "predicted": "in held-out signals",
-        "scored": "on held-out signals",
-    },
-    "fitted": {
-        "predictions": "of signals that the model was fitted to",
-        "predicted": "in the fit itself",
-        "scored": "on signals of the fit",
-    },
+SOURCES: dict[Source, tuple[str, str, str]] = {
+    "left out": ("of each training signal from all others", "from the other signals", "on signals left out"),
+    "held out": ("of signals that the model had not seen", "in held-out signals", "on held-out signals"),
+    "fitted": ("of signals that the model was fitted to", "in the fit itself", "on signals of the fit"),
 }
 
 # by measure: words for a better value, and its name
@@ -102,8 +90,8 @@ def data_overview(numbers: SignalReport) -> str:
 
 def accuracy_words(numbers: SignalReport) -> list[str]:
     """Accuracy of the predictions, for readers who do not know graph frequencies."""
-    errors, source = numbers.errors, SOURCES[numbers.predictions.source]
-    n_nodes = numbers.graph.n_nodes
+    errors, n_nodes = numbers.errors, numbers.graph.n_nodes
+    of_what, _, scored = SOURCES[numbers.predictions.source]
     nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
     said = [numbers.note] if numbers.note else []
     if numbers.inputs:
@@ -113,8 +101,8 @@ def accuracy_words(numbers: SignalReport) -> list[str]:
     beside = [f"those by {one.name} by {one.rmse:.3g}" for one in numbers.forecasts[1:]]
     also = f"; {listing(beside)}" if beside else ""
     off = f"are typically off by {errors.rmse:.3g} (root mean square)"
-    said.append(f"Predictions {source['predictions']} {off}{also}.")
-    said += baseline_words(numbers.forecasts, source["scored"]) + baseline_words(numbers.imputations, IMPUTING)
+    said.append(f"Predictions {of_what} {off}{also}.")
+    said += baseline_words(numbers.forecasts, scored) + baseline_words(numbers.imputations, IMPUTING)
     shares = numbers.calibration.coverages
     inside = listing([percent(one.value) for one in shares.values()])
     levels = listing([f"{level:.0%}" for level in shares])
@@ -184,7 +172,7 @@ def filter_words(bands: FilterBands, has_inputs: bool) -> list[str]:
 
 def variance_words(variance: VarianceShares, source: Source, has_inputs: bool) -> list[str]:
     """Explained share of the variance, and shares of its sources."""
-    predicted, where = variance.predicted, SOURCES[source]["predicted"]
+    predicted, (_, where, _) = variance.predicted, SOURCES[source]
     said = []
     if predicted is not None and predicted > 0:
         about = "of the variance about the nodes' means is explained"
