@@ -113,8 +113,7 @@ def interpolate(data: Dataset) -> Imputation:
 
 def follow_neighbours(data: Dataset) -> Imputation:
     """Add the neighbours' mean anomaly of a day, equally weighted, to the station's own level."""
-    unweighted = Graph((data.graph.weights != 0).astype(float))
-    return graph_neighbours(unweighted, data.inputs, data.known), None
+    return graph_neighbours(Graph((data.graph.weights != 0).astype(float)), data.inputs, data.known), None
 
 
 def without_graph(data: Dataset) -> Imputation:

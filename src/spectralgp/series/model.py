@@ -141,8 +141,7 @@ class SeriesModel:
         if not len(steps):
             return self
         states = tuple(state.updated(steps, values) for state in self.states)
-        known = np.where(np.isfinite(completed), completed, 0.0)
-        recent = np.concatenate([known[::-1], self.recent])[:LAGS]
+        recent = np.concatenate([np.where(np.isfinite(completed), completed, 0.0)[::-1], self.recent])[:LAGS]
         return replace(self, states=states, recent=recent, last=float(steps[-1]), n_steps=self.n_steps + len(steps))
 
 
@@ -488,7 +487,8 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
     nodes = f"{graph.n_nodes} node{'' if graph.n_nodes == 1 else 's'}"
     lines = [f"{model.n_steps:,} steps on {nodes} and {graph.n_edges} edges."]
     lines += [f"Note: {note}." for note in model.notes]
-    seasons = ", ".join(f"{one.described} ({len(one.harmonics)} waves)" for one in mean.seasons) or "none"
+    waves = (f"{one.name or f'{one.period:.4g} steps'} ({len(one.harmonics)} waves)" for one in mean.seasons)
+    seasons = ", ".join(waves) or "none"
     lines.append(f"  mean:     levels of nodes; seasons: {seasons}; exogenous columns: {mean.n_exogenous or 'none'}")
     if model.trials is not None:
         tried = zip(model.trials.names, model.trials.weights.tolist(), strict=True)

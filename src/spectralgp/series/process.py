@@ -178,8 +178,7 @@ class FilteredProcess:
         precision = (sides / variances) @ sides.T
         precision[np.diag_indices(n_open)] += 1.0
         factor = np.linalg.cholesky(precision)
-        target = (sides / variances) @ errors
-        white = solve_triangular(factor, target, lower=True)
+        white = solve_triangular(factor, (sides / variances) @ errors, lower=True)
         best = solve_triangular(factor, white, lower=True, trans="T")
         moved = np.concatenate([opened - scaled * sides[:n_open, None], scaled * lost[:, None]])
         left = solve_triangular(factor, moved.reshape(len(moved), -1), lower=True).reshape(moved.shape)

@@ -166,8 +166,7 @@ def plot_fourier(
             style = {**curve_look(index), "marker": "."}
             if crowded:
                 style |= {"linestyle": "none", "marker": MARKERS[index], "markersize": 3}
-            name = f"signal {index}" if labels is None else labels[index]
-            ax.plot(places, row, linewidth=1.0, label=name, **style)
+            ax.plot(places, row, linewidth=1.0, label=f"signal {index}" if labels is None else labels[index], **style)
     if not absolute:
         ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     if log:

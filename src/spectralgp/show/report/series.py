@@ -63,8 +63,7 @@ def series_overview(numbers: SeriesReport) -> str:
 
 def forecast_accuracy_words(numbers: SeriesReport) -> list[str]:
     """Accuracy of the forecasts by horizon."""
-    found = numbers.backtest
-    n_nodes = numbers.graph.n_nodes
+    found, n_nodes = numbers.backtest, numbers.graph.n_nodes
     said = [f"The model forecasts {count(n_nodes, 'node')} from {'its' if n_nodes == 1 else 'their'} past."]
     if found is None:
         return [*said, "There are too few rows to score forecasts."]
