@@ -49,6 +49,11 @@ class Season:
         angles = 2 * np.pi * np.multiply.outer(passed, np.array(self.harmonics, dtype=float))
         return np.sqrt(2) * np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
+    @property
+    def described(self) -> str:
+        """In words."""
+        return self.name or f"{self.period:.4g} steps"
+
 
 @dataclass(frozen=True, eq=False)
 class SeriesMean:

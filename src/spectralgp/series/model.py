@@ -487,8 +487,7 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
     nodes = f"{graph.n_nodes} node{'' if graph.n_nodes == 1 else 's'}"
     lines = [f"{model.n_steps:,} steps on {nodes} and {graph.n_edges} edges."]
     lines += [f"Note: {note}." for note in model.notes]
-    waves = (f"{one.name or f'{one.period:.4g} steps'} ({len(one.harmonics)} waves)" for one in mean.seasons)
-    seasons = ", ".join(waves) or "none"
+    seasons = ", ".join(f"{one.described} ({len(one.harmonics)} waves)" for one in mean.seasons) or "none"
     lines.append(f"  mean:     levels of nodes; seasons: {seasons}; exogenous columns: {mean.n_exogenous or 'none'}")
     if model.trials is not None:
         tried = zip(model.trials.names, model.trials.weights.tolist(), strict=True)
