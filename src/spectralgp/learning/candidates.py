@@ -22,9 +22,11 @@ from spectralgp.model.fields import GraphGP, Transformation, condition_latent, p
 from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial, SpectralKernel, StandardisedKernel
 from spectralgp.model.kernels.base import constructor_arguments, with_residual
 from spectralgp.model.kernels.carry import CarryColumns
+from spectralgp.model.kernels.inputs import KernelTerm
 from spectralgp.model.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2
+TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")  # of the default input kernel
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
 SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
@@ -114,9 +116,9 @@ class Setting:
         """Whether models can be compared by validation: several signals whose values vary."""
         return self.task.signals.shape[0] > 1 and self.task.signals.variance > 0
 
-    def task_with(self, scale: Scale, carries: bool) -> Task:
-        """Task with given scales of the nodes, with or without a lagged term."""
-        key = (scale, carries)
+    def task_with(self, scale: Scale, carries: bool, terms: tuple[KernelTerm, ...]) -> Task:
+        """Task with given scales of the nodes, with or without a lagged term, and terms of an open input kernel."""
+        key = (scale, carries, terms)
         if key not in self._tasks:
             base, signals = self.task, self.signals[scale]
             unit, noise = signals.units.spread**2, base.noise_variance
@@ -124,7 +126,7 @@ class Setting:
                 noise = (noise[0] / unit, noise[1] / unit)
             elif noise is not None:
                 noise = noise / unit
-            kernel = StandardisedKernel.of(base.inputs) if self.is_kernel_open else base.input_kernel
+            kernel = StandardisedKernel.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
             carried = CarryColumns.of(self.columns, base.inputs) if carries and self.columns is not None else None
             own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
             self._tasks[key] = own
@@ -139,6 +141,7 @@ class Variant:
     kernel: GraphKernel
     scale: Scale  # of the nodes
     carries: bool = False  # whether it has a lagged term
+    terms: tuple[KernelTerm, ...] = TERMS  # of the input kernel, if that is open
 
     @property
     def candidate(self) -> Candidate:
@@ -151,9 +154,9 @@ class Variant:
             if setting.task.graph.n_edges == 0:  # all frequencies are equal: a residual is noise
                 residual = None
         kernel = kernel if residual is None else with_residual(kernel, residual)
-        task = setting.task_with(self.scale, self.carries)
+        task = setting.task_with(self.scale, self.carries, self.terms)
         words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
-        words |= {"carry-over": self.carries, "shrunk": setting.shrunk}
+        words |= {f"{self.terms[0]} alone": len(self.terms) == 1, "carry-over": self.carries, "shrunk": setting.shrunk}
         if setting.transformation is not None:
             words[setting.transformation.described] = True
         return Candidate(

@@ -25,7 +25,7 @@ HELD_OUT = 200  # signals for the comparison of low rank and subset
 
 # Cost of a fit in eigendecompositions of a matrix, whose time is measured on a sample
 SAMPLE_ROWS = 512
-COMPARED_ROWS, COMPARED_STEPS = 320, 250  # rows and evaluations on folds, of all models of the default
+COMPARED_ROWS, COMPARED_STEPS = 320, 325  # rows and evaluations on folds, of all models of the default
 LEARNING_STEPS = 20  # evaluations on the training signals, per model
 EVALUATION = 2.0  # of the likelihood, with its gradient and curvature
 PASS = 0.4  # product of a matrix of signals by signals with the signals

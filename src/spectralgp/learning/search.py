@@ -11,7 +11,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.learning.candidates import Candidate, Choices, Variant, differ_in_scale, with_tuned_means
+from spectralgp.learning.candidates import TERMS, Candidate, Choices, Variant, differ_in_scale, with_tuned_means
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import Folds, FoldScores
 from spectralgp.learning.hidden import HiddenEntries
@@ -164,7 +164,8 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
     1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
     2. The best of these with a higher degree, and with another scale of the nodes.
-    3. Both, if each alone is better; the best of these without a graph, and with a lagged term.
+    3. Both, if each alone is better; the best of these without a graph, with a lagged term, and with one term of the
+       inputs alone, unless values are missing, or rows are in time order and a linear term extrapolates.
     4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
     5. Members with tuned means, if signals differ in scale.
 
@@ -193,6 +194,8 @@ def search(comparison: Comparison, choices: Choices) -> None:
         further.append(replace(best, kernel=Identity()))
     if has_edges and setting.columns is not None:
         further.append(replace(best, carries=True))
+    if setting.is_kernel_open and is_small and setting.task.is_complete and choices.order is None:
+        further += [replace(best, terms=(term,)) for term in TERMS]
     comparison.score(further)
     best = comparison.best
     if choices.order is not None:

@@ -57,7 +57,8 @@ def stages_of(setting, *scores, **choices):
     def words(variant):
         kernel = variant.kernel
         laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
-        return f"{kernel.label}{laplacian}, {variant.scale}{', carry' * variant.carries}"
+        alone = f", {variant.terms[0]} alone" * (len(variant.terms) == 1)
+        return f"{kernel.label}{laplacian}, {variant.scale}{alone}{', carry' * variant.carries}"
 
     named = dict(zip(comparison.candidates, map(words, comparison.variants), strict=True))
     starts = iter(comparison.validation.starts)
@@ -66,13 +67,18 @@ def stages_of(setting, *scores, **choices):
     return [[one if start is None else f"{one} < {named[start]}" for one, start in stage] for stage in with_starts]
 
 
-def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph():
+def alone(name):
+    """The variants of one term of the inputs alone."""
+    return [f"{name}, {term} alone" for term in ("smooth", "linear")]
+
+
+def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph_and_single_terms():
     setting = setting_of()
     first = [f"Polynomial(2) {one}, node" for one in ("combinatorial", "normalized")]
     assert stages_of(setting, [-5, -4], [-3, -9]) == [
         first,
         ["Polynomial(4) normalized, node", f"Polynomial(2) normalized, global < {first[1]}"],
-        ["Identity, node"],
+        ["Identity, node", *alone("Polynomial(4) normalized, node")],
     ]
     one_scale = setting_of(scales=("global",), values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
     first, *rest = stages_of(one_scale)
@@ -87,11 +93,12 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph():
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     setting = setting_of(columns=BY_NODE)
-    *_, (*both, independent, lagged) = stages_of(setting, [0, 1], scores)
+    *_, (*both, independent, lagged, smooth, linear) = stages_of(setting, [0, 1], scores)
     assert independent == f"Identity, {scale}"
     start = f"Polynomial({degree}) normalized, node"  # the first of these parameters
     own = f"Polynomial({degree}) normalized, {scale}"
     assert lagged == f"{own}, carry < {start}"
+    assert [smooth, linear] == alone(own)
     assert both == ([f"{own} < {start}"] if (degree, scale) == (4, "global") else [])  # which no stage tried before
 
 
@@ -104,14 +111,16 @@ def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_grap
 
 
 def test_without_a_graph_scales_are_tried():
-    assert stages_of(setting_of(EDGELESS)) == [["Identity, node"], ["Identity, global < Identity, node"]]
-    assert stages_of(setting_of(EDGELESS, scales=("global",))) == [["Identity, global"]]
+    single = alone("Identity, node")
+    assert stages_of(setting_of(EDGELESS)) == [["Identity, node"], ["Identity, global < Identity, node"], single]
+    given = replace(setting_of(EDGELESS, scales=("global",)), is_kernel_open=False)  # whose terms are the user's
+    assert stages_of(given) == [["Identity, global"]]
 
 
 @pytest.mark.parametrize("columns", [None, BY_NODE])
 def test_the_best_is_tried_on_logarithms_too(columns):
     setting, logarithms = setting_of(), setting_of(columns=columns)
-    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-2], further=(logarithms,))
+    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-2, -9, -9], further=(logarithms,))
     assert last == ["Identity, global"] if columns is None else ["Identity, global", "Identity, global, carry"]
 
 
