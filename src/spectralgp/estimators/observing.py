@@ -177,8 +177,6 @@ def covariate_columns(covariates: Any, alignment: Alignment) -> tuple[tuple[str,
 def with_observations(estimator: Any, training: TrainingData, given: AuxiliaryData) -> TrainingData:
     """Add to training data how their values are observed, checked; errors name the entry."""
     stated, covariates = auxiliary_values(given), given.get("covariates")
-    if not stated and covariates is None and estimator.likelihood == "gaussian":
-        return training
     form, n_nodes = training.form, training.values.shape[1]
     alignment = Alignment(form, form.kept.size, n_nodes, training.index)
     if estimator.likelihood == "gaussian" and covariates is None and set(stated) == {"noise_variance"}:

@@ -342,7 +342,7 @@ def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | 
         estimator.date_columns_ = ()
         return kernel, kernel.form, inputs
     kernel = None if estimator.input_kernel is None else kernel
-    form = (StandardisedKernel.of(np.empty((1, 0))) if kernel is None else kernel).form
+    form = StandardisedKernel.form if kernel is None else kernel.form
     inputs = form.read(checked_inputs(estimator, X, reset=True))
     if inputs.shape[0] != n_signals:
         raise ValueError(
@@ -407,20 +407,33 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
     if training.observed_by is not None:
         return _latent_choices(estimator, training)
     setting, stacking = setting_of(estimator, training, solver), training.stacking
-    further: tuple[Setting, ...]
+    further: tuple[Setting, ...] = ()
     is_open = stacking.kernels is None and isinstance(estimator.residual, str) and not solver.plain_models_only
     if not (is_open and setting.has_folds):
         return Choices(setting, training.graph_kernels, stacking, is_open)
+    values, inputs = training.values, training.inputs
     if training.order is not None:
         # changes: as if inputs told nothing, and with what inputs tell of them
         assert training.carried is not None
-        seen = Changes(training.carried, training.order.factor)
-        changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
+        changes = Changes(training.carried, training.order.factor)
+        changed = replace(training, values=changes.signals(values, inputs), transformation=changes)
         unrelated = replace(changed, input_kernel=IndependentSignals(), carried=None, has_inputs=False)
         no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
         further = no_change, setting_of(estimator, changed, solver)
-    else:  # logarithms predict at most twice the largest value: not for series that grow
-        further = on_logarithms(estimator, training, setting, solver)
+    elif (
+        # logarithms predict at most twice the largest value: not for series that grow. Nor are they for large graphs,
+        # where nothing is transformed, and a noise variance in the units of `Y`
+        setting.is_kernel_open
+        and setting.task.noise_variance is None
+        and setting.task.signals.is_complete
+        and not training.spectrum.needs_passes
+        and Logarithms.are_offered(values)
+    ):
+        logarithms = Logarithms.of(values, inputs, training.carried)
+        inputs = logarithms.inputs(inputs)
+        values = logarithms.signals(values, inputs)
+        seen = replace(training, inputs=inputs, values=values, transformation=logarithms)
+        further = (setting_of(estimator, seen, solver),)
     return Choices(setting, training.graph_kernels, stacking, is_open, training.order, further)
 
 
@@ -450,23 +463,6 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
-
-
-def on_logarithms(estimator: Any, training: TrainingData, setting: Setting, solver: Solver) -> tuple[Setting, ...]:
-    """The setting on logarithms where they are worth trying: the default's of complete, non-negative, skew signals.
-
-    Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
-    """
-    is_open = setting.is_kernel_open and setting.task.noise_variance is None and setting.task.signals.is_complete
-    if not is_open or training.spectrum.needs_passes:
-        return ()
-    values = np.asarray(on_host(training.values), dtype=float)
-    if not Logarithms.are_offered(values):
-        return ()
-    own = Logarithms.of(values, training.inputs, training.carried)
-    inputs = own.inputs(training.inputs)
-    seen = replace(training, inputs=inputs, values=own.signals(values, inputs), transformation=own)
-    return (setting_of(estimator, seen, solver),)
 
 
 def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:

@@ -272,7 +272,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         solver = as_solver(self.solver)
         training = reading.read_training(self, solver, X, Y)
         with training.resources():
-            training = observers.with_observations(self, training, given)
+            if given or self.likelihood != "gaussian":
+                training = observers.with_observations(self, training, given)
             self._effects, choices = training.effects, reading.choices_of(self, training, solver)
             with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
                 learnt = fit_models(choices, solver, as_generator(self.random_state, 0))

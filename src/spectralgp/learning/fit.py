@@ -215,11 +215,6 @@ class SearchResult:
     lift: float = 0.0  # as in the certificate
     certificate: Certificate | None = None
 
-    @property
-    def stage(self) -> Stage:
-        """The search as a step of a solver."""
-        return Stage(self.objective.graph_kernel.label, self.value, self.objective.n_evaluations)
-
     def fit(self, stages: tuple[Stage, ...], rests_on: Array | None = None) -> Fit:
         """Return the fit, with the larger errors of its point and of the point that it rests on."""
         objective, outcome, detail = self.objective, self.outcome, self.detail

@@ -159,7 +159,7 @@ class Sqp(Solver):
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)
             found = solver._refined(objective, starts)
             silent_share = SILENT_SHARE if solver.tolerance_nats is None else SILENT_COARSE_SHARE
-            spectrum, stage = found.objective.spectrum, found.stage
+            spectrum, stage = found.objective.spectrum, Stage(form.label, found.value, found.objective.n_evaluations)
             if form in kernels:
                 # neither the last steps nor restarts feed the continuation, so that kernels do not affect each other
                 is_exact = solver.tolerance_nats == self.tolerance_nats
@@ -238,12 +238,11 @@ class Sqp(Solver):
 
     def _judged(self, found: SearchResult, before: Sequence[Stage] = ()) -> Fit:
         """Fit at the end of a search after other stages, with its outcome by tolerance or certificate."""
-        certificate = certify(found.objective, found.x, found.lift)
+        objective, certificate = found.objective, certify(found.objective, found.x, found.lift)
+        stage = Stage(objective.graph_kernel.label, found.value, objective.n_evaluations)
         met_tolerance = self.tolerance_nats is not None and found.outcome is Outcome.CONVERGED
-        outcome, detail = certified_outcome(
-            certificate, found.objective.size, found.outcome, found.detail, met_tolerance
-        )
-        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit((*before, found.stage))
+        outcome, detail = certified_outcome(certificate, objective.size, found.outcome, found.detail, met_tolerance)
+        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit((*before, stage))
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
         """Return a fit, or a higher one from a random start, with the values that random starts reached."""

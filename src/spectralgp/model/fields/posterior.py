@@ -354,18 +354,19 @@ class Posterior(SinglePosterior):
         factors = None if self.entries is None else lambda: self.reached(self.observations().deviations, reach)
         return Field(
             left,
-            lambda: self._mean_at(new) + self.carried_block(features),
+            partial(self._mean_at, new, features),
             units.of_new,
             factors,
             None if is_closed else partial(self._joint_field, new, features),
             freedom=self.prior.freedom,
         )
 
-    def _mean_at(self, new: NewInputs) -> Any:
-        """Means at new inputs without the autoregressive term, as a block, by the amplitude of means."""
+    def _mean_at(self, new: NewInputs, features: Any) -> Any:
+        """Means at new inputs, by the amplitude of means and the autoregressive term of features, as a block."""
         cross = kernels.with_amplitude(self.prior.input_kernel, new.cross, self.prior.mean_amplitude)
         new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
-        return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
+        means = self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
+        return means + self.carried_block(features)
 
     @cached_property
     def _for_means(self) -> Posterior:
@@ -393,7 +394,7 @@ class Posterior(SinglePosterior):
         centre = self.basis.zeros(n_signals) + self.carried_block(inputs, units.with_new(n_signals - n_known))
         if self.prior.mean_amplitude != 1.0:
             own = self.basis.filtered(self.block, self.covariance.at(scaled)[0])
-            centre[n_known:] += self._mean_at(new) - own
+            centre[n_known:] = self._mean_at(new, features) - own
         new_shape = n_signals - n_known, known.values.shape[1]
         values = np.concatenate([known.values, np.zeros(new_shape)])
         observed = np.concatenate([known.observed, np.zeros(new_shape, dtype=bool)])

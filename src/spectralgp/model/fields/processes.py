@@ -194,6 +194,8 @@ class ProcessKernel(CombinedKernel):
     least_rate: Positive
     priors: Annotated[RatePriors | None, UNSAVED] = None  # for learning
 
+    __getstate__ = without_caches
+
     @classmethod
     def open(
         cls,
@@ -214,7 +216,7 @@ class ProcessKernel(CombinedKernel):
         parts: list[Any] = [*[power] * len(components), *rates, *([] if residual is None else [residual])]
         return cls.of(*parts, components=tuple(components), least_rate=priors.least, priors=priors)
 
-    @cached_property
+    @property
     def n_components(self) -> int:
         """Number of components."""
         return len(self.components)

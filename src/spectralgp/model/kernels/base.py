@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, fields, replace
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask, check_derivative
 from spectralgp._basics.saved import NotNegative, ge
 from spectralgp.graphs import LaplacianKind
@@ -21,7 +19,6 @@ from spectralgp.model.spectra import Spectrum, mean_over_nodes
 SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
 AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues at which a user's own class is checked
-FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +265,6 @@ class CombinedKernel(SpectralKernel):
     laplacian: LaplacianKind
     scaled: bool
 
-    __getstate__ = without_caches
-
     @classmethod
     def of(cls, *parts: SpectralKernel, **fields: Any) -> Self:
         """Combine kernels of one Laplacian; those that need no graph take that of the others."""
@@ -287,19 +282,20 @@ class CombinedKernel(SpectralKernel):
     def theta(self) -> Array:
         return np.concatenate([part.theta for part in self.kernels])
 
-    @cached_property
+    @property
     def places(self) -> list[slice]:
         """Places of the parameters of each kernel in `theta`."""
         ends = accumulate((part.theta.size for part in self.kernels), initial=0)
         return [slice(*pair) for pair in pairwise(ends)]
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        values, pairs = np.asarray(theta, dtype=float), zip(self.kernels, self.places, strict=True)
+        values, start, learnt = np.asarray(theta, dtype=float), 0, list[SpectralKernel]()
+        for part in self.kernels:
+            stop = start + part.theta.size
+            learnt.append(part.with_theta(values[start:stop]))
+            start = stop
         changes: dict[str, Any] = {"floor": 0.0} if self.floor else {}  # which belonged to the previous filter
-        learnt = tuple(part.with_theta(values[place]) for part, place in pairs)
-        other = replace(self, kernels=learnt, **changes)
-        other.__dict__["places"] = self.places  # which do not depend on the values
-        return other
+        return replace(self, kernels=tuple(learnt), **changes)
 
     def check_derivatives(self) -> None:
         for part in self.kernels:
@@ -356,9 +352,11 @@ class CombinedSearch(KernelSearch):
         return joint_prior([part.log_prior(spectrum, noise_variance) for part in self.parts])
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
-        pairs = zip(self.parts, self.kernel.places, strict=True)
-        found = ((one, place.start) for part, place in pairs for one in part.positivity(spectrum, coarse))
-        return tuple(replace(one, first=one.first + start) for one, start in found)
+        found, first = list[Positivity](), 0
+        for part in self.parts:
+            found += [replace(one, first=first + one.first) for one in part.positivity(spectrum, coarse)]
+            first += part.kernel.theta.size
+        return tuple(found)
 
 
 def joint_prior(priors: Sequence[LogPrior]) -> LogPrior:
@@ -471,14 +469,6 @@ def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
     if isinstance(kernel, WithResidual) or not isinstance(kernel, SpectralKernel):
         return kernel
     return WithResidual.of(kernel, residual)
-
-
-def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
-    """Return the kernel with its residual's least power, which counts as noise, as its `floor`."""
-    if not isinstance(kernel, WithResidual) or kernel.kernels[1].theta.size == 0:
-        return kernel
-    least = float(np.min(kernel.kernels[1].power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
-    return replace(kernel, floor=FLOOR_SHARE * least)
 
 
 def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -87,8 +86,7 @@ class PositiveParameters(GraphKernel):
 
     def with_theta(self, theta: ArrayLike) -> Self:
         other = object.__new__(type(self))  # without the checks: bounds bind learning alone
-        vars(other).update(vars(self))
-        vars(other).update(zip(self.free_names, np.exp(theta).tolist(), strict=True))
+        vars(other).update(vars(self), **dict(zip(self.free_names, np.exp(theta).tolist(), strict=True)))
         return other
 
     def search(self) -> KernelSearch:
@@ -106,8 +104,8 @@ class PositiveParameters(GraphKernel):
     def scaled_by(self, factor: float) -> Self:
         bounds = self.amplitude_bounds
         scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
-        other = copy.copy(self)
-        vars(other).update(amplitude=self.amplitude * factor, amplitude_bounds=scaled)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), amplitude=self.amplitude * factor, amplitude_bounds=scaled)
         return other
 
 

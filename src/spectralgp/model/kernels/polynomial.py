@@ -270,7 +270,7 @@ class PolynomialSearch(KernelSearch):
         return (*(dataclasses.replace(unlearnt, degree=degree) for degree in lower), self.kernel)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        return np.array(_padded(simpler.theta, self.kernel.theta.size))
+        return np.pad(simpler.theta, (0, self.kernel.theta.size - simpler.theta.size))
 
     def guides(self) -> tuple[GraphKernel, ...]:
         # without a constraint there are many more local maxima: the constrained maximum is a good start
@@ -312,16 +312,14 @@ class PolynomialSearch(KernelSearch):
             return ()
         n_terms = kernel._coefficients.size
         has_points = kernel.constraint == "eigenvalues" and spectrum.has_eigenvectors
-        points, constant = spectrum.eigenvalues if has_points else np.empty(0), np.eye(1, n_terms)[0]
-        if has_points and not coarse:
-            return (Positivity(points, kernel.design(points), constant),)
+        points = spectrum.eigenvalues
         if coarse:
             spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * n_terms))) / 2
             middles = (points[1:] + points[:-1]) / 2
             points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
-        else:
+        elif not has_points:
             points = kernel.extrema()
-        return (Positivity(points, chebyshev_design(points, n_terms - 1, kernel.upper), constant),)
+        return (Positivity(points, kernel.design(points), np.eye(1, n_terms)[0]),)
 
 
 @lru_cache(maxsize=32)  # learning needs those of one spectrum at every step

@@ -303,16 +303,6 @@ class Signals:
         observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
         return Signals(self._store, self._recentres, rows=self._rows[chosen], level=level, observed=observed)
 
-    def with_units(self, units: Units, centred_by: Center = None) -> Signals:
-        """Copy with other units, and the same centred and scaled values."""
-        store, level = self._store, self._level
-        if is_dask_array(store.source):  # a view's level is part of its units, so it is removed from them here
-            offset = units.offset - units.divisor * float(level[-1])
-            store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
-            return Signals(store, rows=self._rows, level=level)
-        store = SignalStore(self.values, units, store.rounding, prototype=store.prototype)
-        return Signals(store, centred_by, observed=self._observed)
-
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
         """Copy with missing values imputed, by their mean and the factors of their covariance."""
         if not np.max(np.abs(mean), initial=0.0) <= LARGEST:

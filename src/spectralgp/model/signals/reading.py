@@ -143,7 +143,15 @@ class SignalView:
 
 def read_in(units: Units, values: Array, center: Center = None) -> Signals:
     """Read signals in given units; `center` says how their offset was estimated."""
-    return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units, center)
+    is_lazy = is_dask_array(values)
+    read = read_signals(units.apply(values), keep_source=is_lazy, reach=LARGEST)
+    store, level = read._store, read._level
+    if not is_lazy:
+        store = SignalStore(read.values, units, store.rounding, prototype=store.prototype)
+        return Signals(store, center, observed=read._observed)
+    # a level is part of the units of signals, so it is removed from them here
+    units = replace(units, offset=units.offset - units.divisor * float(level[-1]))
+    return Signals(replace(store, units=units), level=level)
 
 
 def expected_signals(mean: Array, deviations: Array) -> Signals:
