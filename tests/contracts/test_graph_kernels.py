@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,8 +15,6 @@ from spectralgp.cli.learning import graph_kernels
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
 from spectralgp.learning import Stacking, Task, learn
-from spectralgp.learning.objective import told_apart
-from spectralgp.model.fields import GraphGP
 from spectralgp.model.kernels import (
     Diffusion,
     Identity,
@@ -26,11 +23,11 @@ from spectralgp.model.kernels import (
     Positivity,
     Response,
     WithResidual,
-    as_input_kernel,
     mean_power,
     power_jacobians,
     signal_of,
     with_residual,
+    without_floor,
 )
 from tolerances import EXACT, FORMULA, GRADIENT, ROUND_TRIP
 
@@ -216,17 +213,12 @@ def test_kernels_without_a_graph_of_their_own_go_together():
         Identity() + 1.0
 
 
-def floor_apart(kernel, eigenvalues):
-    model = GraphGP(SimpleNamespace(eigenvalues=eigenvalues), kernel, as_input_kernel(None), 1.0)
-    return told_apart(SimpleNamespace(known_noise=None), model).graph_kernel
-
-
 def test_what_a_residual_has_at_every_frequency_is_its_floor():
     """All but a thousandth of its least power, at zero too, which is a frequency of every graph."""
     curved = Polynomial.from_coefficients([1.0, 0.5])
     both = with_residual(Diffusion(scaled=True, laplacian="combinatorial"), curved)
     eigenvalues = np.array([0.2, 1.0])
-    split = floor_apart(both, eigenvalues)
+    split = without_floor(both, eigenvalues)
     assert (both.floor, split.floor) == (0.0, pytest.approx(0.999))
     np.testing.assert_allclose(both.residual_power(eigenvalues), [1.21, 2.25])
     np.testing.assert_allclose(split.residual_power(eigenvalues), [1.21 - 0.999, 2.25 - 0.999])
@@ -234,7 +226,7 @@ def test_what_a_residual_has_at_every_frequency_is_its_floor():
     np.testing.assert_allclose(split.scaled_by(3.0).residual_power(eigenvalues), 9 * split.residual_power(eigenvalues))
     assert split.with_theta(split.theta) == both
     known = WithResidual.of(Identity(scaled=True), dataclasses.replace(curved, fixed=True))
-    assert floor_apart(known, eigenvalues) is known
+    assert without_floor(known, eigenvalues) is known
     assert (signal_of(both), both.residual) == both.kernels
     np.testing.assert_array_equal(both.response(eigenvalues), signal_of(both).response(eigenvalues))
     signal, residual = power_jacobians(both, eigenvalues)

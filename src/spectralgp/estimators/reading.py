@@ -25,19 +25,10 @@ from spectralgp.learning import Solver, Task
 from spectralgp.learning.candidates import Choices, Setting, Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
+from spectralgp.model import kernels
 from spectralgp.model.fields import Changes, Logarithms, ObservationModel, Transformation
 from spectralgp.model.fields.observations import MOST_DENSE
-from spectralgp.model.kernels import (
-    GraphKernel,
-    Identity,
-    IndependentSignals,
-    InputKernel,
-    Polynomial,
-    SpectralKernel,
-    StandardisedKernel,
-    as_input_kernel,
-    without_amplitude,
-)
+from spectralgp.model.kernels import GraphKernel, SpectralKernel
 from spectralgp.model.kernels.inputs import InputForm
 from spectralgp.model.signals import Center, Units, can_complete, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
@@ -251,7 +242,7 @@ class TrainingData:
     values: Any  # the signals, shape (n_signals, n_nodes)
     seen: Mask | None  # mask of the observed values; None if they were not examined
     carried: Indices | None  # the column of the inputs that may carry over to each node
-    input_kernel: InputKernel | None  # None for the default one, whose terms are open
+    input_kernel: kernels.InputKernel | None  # None for the default one, whose terms are open
     stacking: Stacking  # of the kernels that were given, if any
     graph_kernels: list[GraphKernel]  # to learn; several are stacked
     spectrum: SpectrumSettings
@@ -288,7 +279,7 @@ class TrainingData:
 
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read and check the parameters and the data of `fit`."""
-    stacking, kernels = _checked_parameters(estimator, solver)
+    stacking, graph_kernels = _checked_parameters(estimator, solver)
     given = None if estimator.graph is None else given_graph(estimator.graph)
     Y = tables.as_table(Y, "Y", names=None if given is None else given.names)
     layout = written_layout(Y)
@@ -325,25 +316,26 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
         # many missing values are imputed faster by sparse products, on a graph too large for shrinkage
         if n_missing > MOST_DENSE and 2 * graph.n_edges * SPARSE < graph.n_nodes**2:
             settings = Chebyshev()
-    if kernel is not None and all(one.search().has_free_amplitude for one in kernels):
-        kernel = without_amplitude(kernel)  # the factor is the graph kernel's
+    if kernel is not None and all(one.search().has_free_amplitude for one in graph_kernels):
+        kernel = kernels.without_amplitude(kernel)  # the factor is the graph kernel's
     is_complete = seen is not None and bool(seen.all())
     order = _order_of_rows(estimator, settings, inputs, values, carried if is_complete else None)
-    decided = kernel, stacking, kernels, settings, form, X is not None, order
+    decided = kernel, stacking, graph_kernels, settings, form, X is not None, order
     return TrainingData(graph, inputs, values, seen, carried, *decided, index=labels_of(Y, X))
 
 
-def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[InputKernel | None, InputForm, Array]:
+def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[kernels.InputKernel | None, InputForm, Array]:
     """Input kernel, None for the default one, with the form of its inputs and the inputs themselves."""
-    kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
+    kernel: kernels.InputKernel | None = kernels.as_input_kernel(estimator.input_kernel)
     if X is None:
-        kernel, inputs = IndependentSignals(), np.empty((n_signals, 0))
+        kernel, inputs = kernels.IndependentSignals(), np.empty((n_signals, 0))
         set_features(estimator, None)
         estimator.date_columns_ = ()
         return kernel, kernel.form, inputs
     kernel = None if estimator.input_kernel is None else kernel
-    form = StandardisedKernel.form if kernel is None else kernel.form
-    inputs = form.read(checked_inputs(estimator, X, reset=True))
+    form = kernels.StandardisedKernel.form if kernel is None else kernel.form
+    inputs = checked_inputs(estimator, X, reset=True)
+    inputs = kernels.as_covariance(inputs) if form.is_pairwise else inputs
     if inputs.shape[0] != n_signals:
         raise ValueError(
             f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
@@ -394,7 +386,7 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
     keeps = not settings.reads_into_memory
     signals = {scale: read_signals(training.values, center, scale, keep_source=keeps, graph=graph) for scale in scales}
     first = next(iter(signals.values()))
-    data = graph, kernel or IndependentSignals(), training.inputs, first
+    data = graph, kernel or kernels.IndependentSignals(), training.inputs, first
     task = Task(*data, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
@@ -417,7 +409,7 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
         assert training.carried is not None
         changes = Changes(training.carried, training.order.factor)
         changed = replace(training, values=changes.signals(values, inputs), transformation=changes)
-        unrelated = replace(changed, input_kernel=IndependentSignals(), carried=None, has_inputs=False)
+        unrelated = replace(changed, input_kernel=kernels.IndependentSignals(), carried=None, has_inputs=False)
         no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
         further = no_change, setting_of(estimator, changed, solver)
     elif (
@@ -442,15 +434,15 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
-    kernels = training.graph_kernels
+    graph_kernels = training.graph_kernels
     if training.stacking.kernels is None:
-        kernels = [Polynomial(LATENT_DEGREE) if estimator.graph is not None else Identity()]
+        graph_kernels = [kernels.Polynomial(LATENT_DEGREE) if estimator.graph is not None else kernels.Identity()]
     levels = "The default input kernel has levels of the nodes."
     refused = {
         "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
         "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
         "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
-        "graph_kernel": (len(kernels) > 1, "one kernel", "Compare them by held-out scores."),
+        "graph_kernel": (len(graph_kernels) > 1, "one kernel", "Compare them by held-out scores."),
     }
     for name, (is_wrong, allowed, remedy) in refused.items():
         if is_wrong:
@@ -458,11 +450,12 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
             raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
     noise = training.known_noise if estimator.noise_variance is None else estimator.noise_variance
     signals = read_in(Units(), np.asarray(training.values, dtype=float))
-    data = training.graph, kernel or IndependentSignals(), training.inputs, signals
+    data = training.graph, kernel or kernels.IndependentSignals(), training.inputs, signals
     task = Task(*data, noise, estimator.prior, training.spectrum)
     task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
-    return Choices(Setting(task, {"global": signals}, kernel is None, None, residual), kernels, training.stacking)
+    setting = Setting(task, {"global": signals}, kernel is None, None, residual)
+    return Choices(setting, graph_kernels, training.stacking)
 
 
 def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:
@@ -488,15 +481,15 @@ def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[
     check_noise(estimator.noise_variance)
     given, has_graph = estimator.graph_kernel, estimator.graph is not None
     stacking = given if isinstance(given, Stacking) else Stacking(given)
-    kernels: Any = stacking.kernels or (Polynomial("auto") if has_graph else Identity(),)
-    if not has_graph and any(not kernel.needs_no_graph for kernel in kernels):
+    graph_kernels: Any = stacking.kernels or (kernels.Polynomial("auto") if has_graph else kernels.Identity(),)
+    if not has_graph and any(not kernel.needs_no_graph for kernel in graph_kernels):
         raise ValueError(
             f"graph must be given to use graph_kernel={given!r}; got None. "
             "Pass a Graph, an adjacency matrix or a networkx graph."
         )
-    for kernel in (one for one in (*kernels, residual) if isinstance(one, SpectralKernel)):
+    for kernel in (one for one in (*graph_kernels, residual) if isinstance(one, SpectralKernel)):
         kernel.check_derivatives()
-    return stacking, [member for kernel in kernels for member in kernel.search().members()]
+    return stacking, [member for kernel in graph_kernels for member in kernel.search().members()]
 
 
 def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
@@ -709,10 +702,3 @@ def carried_columns(
         if wrong:
             raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
     return form.to_graph(chosen[None].astype(np.intp))[0]
-
-
-def columns_of_nodes(estimator: Any, form: SignalFormat, n_nodes: int) -> Indices | None:
-    """Column of a fitted estimator's inputs with the name, or the number, of each node, if any."""
-    columns, n_features = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
-    named = replace(form, names=None if form.names is None else tuple(map(str, form.names)))
-    return carried_columns("auto", columns, True, n_features, named, n_nodes)

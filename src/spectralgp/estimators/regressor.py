@@ -850,7 +850,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             elif form.labels is None and not is_counted(frame_index(Y)):
                 known = dict(zip(rows.tolist(), given_labels.tolist(), strict=True))
                 labels = tuple(known.get(row, label) for row, label in enumerate(labels))
-        columns = reading.columns_of_nodes(self, form, n_nodes)
+        # the column of the inputs with the name, or the number, of each node, if any
+        named = replace(form, names=None if form.names is None else tuple(map(str, form.names)))
+        names, n_features = getattr(self, "feature_names_in_", None), getattr(self, "n_features_in_", 0)
+        columns = reading.carried_columns("auto", names, True, n_features, named, n_nodes)
         without = partial(answers.without_entries, self.learnt_)
         n_empty = int(np.sum(~form.kept)) if self.learnt_.conditioned_on is None else 0
         numbers = signal_report(self, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)

@@ -29,7 +29,6 @@ NOISE_DEGREES_OF_FREEDOM = 3.0
 NOISE_SIGNALS = 0.25  # signals of nothing but the most probable noise that less of it has to outweigh
 MOST_NOISE_NODES = 1_000  # nodes of such a signal: a large graph says enough of its noise by itself
 FIRST_NOISE_SHARE = 0.2  # of the signals' variance, where searches start
-FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 MIN_PRECISION = 1.0  # in nats per squared unit of a parameter, where the data say nothing
 
 Prior = Literal["weak"] | None
@@ -500,11 +499,9 @@ def fisher_information(
 
 
 def told_apart(task: Task, model: GraphGP) -> GraphGP:
-    """Return an equal prior whose noise includes the white part of a learnt residual, unless the noise was given."""
-    kernel = model.graph_kernel
-    if task.known_noise is not None or not isinstance(kernel, kernels.WithResidual) or not kernel.kernels[1].theta.size:
+    """Return an equal prior whose noise includes the white part of the residual, unless the noise was given."""
+    if task.known_noise is not None:
         return model
-    eigenvalues = np.append(model.spectrum.eigenvalues, 0.0)  # zero is a frequency of every graph
-    floor = FLOOR_SHARE * float(np.min(kernel.kernels[1].power(eigenvalues)))
-    noise_variance = model.noise_variance + (floor - kernel.floor)
-    return replace(model, graph_kernel=replace(kernel, floor=floor), noise_variance=noise_variance)
+    kernel = kernels.without_floor(model.graph_kernel, model.spectrum.eigenvalues)
+    noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
+    return replace(model, graph_kernel=kernel, noise_variance=noise_variance)

@@ -19,6 +19,7 @@ from spectralgp.model.spectra import Spectrum, mean_over_nodes
 SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
 AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues at which a user's own class is checked
+FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,6 +470,14 @@ def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
     if isinstance(kernel, WithResidual) or not isinstance(kernel, SpectralKernel):
         return kernel
     return WithResidual.of(kernel, residual)
+
+
+def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
+    """Return the kernel with its residual's least power, which counts as noise, as its `floor`."""
+    if not isinstance(kernel, WithResidual) or kernel.kernels[1].theta.size == 0:
+        return kernel
+    least = float(np.min(kernel.kernels[1].power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
+    return replace(kernel, floor=FLOOR_SHARE * least)
 
 
 def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...] | None:

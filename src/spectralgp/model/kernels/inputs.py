@@ -103,10 +103,6 @@ class InputForm:
 
     is_pairwise: ClassVar[bool] = False  # inputs are covariances, with one row and one column per signal
 
-    def read(self, inputs: Array) -> Array:
-        """Return validated training inputs."""
-        return inputs
-
     def read_new(self, inputs: Any, n_features: int, as_features: Callable[[Any], Array]) -> Any:
         """Return new inputs as kernels take them: `as_features`, or no columns if training inputs have none."""
         if n_features:
@@ -155,9 +151,6 @@ class CovarianceInputs(InputForm):
     """Covariances as inputs: ``K`` for training, and for new signals what `NewInputs.read` takes."""
 
     is_pairwise = True
-
-    def read(self, inputs: Array) -> Array:
-        return as_covariance(inputs)
 
     def read_new(self, inputs: Any, n_features: int, as_features: Callable[[Any], Array]) -> Any:
         return inputs
