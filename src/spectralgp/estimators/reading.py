@@ -321,7 +321,8 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     is_complete = seen is not None and bool(seen.all())
     order = _order_of_rows(estimator, settings, inputs, values, carried if is_complete else None)
     decided = kernel, stacking, graph_kernels, settings, form, X is not None, order
-    return TrainingData(graph, inputs, values, seen, carried, *decided, index=labels_of(Y, X))
+    index = tables.frame_index(Y if has_labels else X)
+    return TrainingData(graph, inputs, values, seen, carried, *decided, index=index)
 
 
 def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[kernels.InputKernel | None, InputForm, Array]:
@@ -362,11 +363,6 @@ def _order_of_rows(
             "signals with missing values, and name the columns of X as the nodes."
         )
     return None
-
-
-def labels_of(*given: Any) -> Any:
-    """Row labels of the first table that has any of its own."""
-    return next((index for index in map(tables.frame_index, given) if not tables.is_counted(index)), None)
 
 
 def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Setting:

@@ -485,7 +485,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     def _alignment(self, n_rows: int, *tables: Any) -> Alignment:
         """Rows and nodes to align exposures and the like with; row labels are those of the first table that has any."""
-        return Alignment(self._form, n_rows, self.graph_.n_nodes, reading.labels_of(*tables))
+        index = next((index for index in map(frame_index, tables) if not is_counted(index)), None)
+        return Alignment(self._form, n_rows, self.graph_.n_nodes, index)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs as kernels take them; `as_given` if a matrix may be that of the training signals."""
