@@ -185,12 +185,13 @@ class Stopwatch:
 def watched_passes() -> Stopwatch:
     """A stopwatch on what every fit by passes over the graph does."""
     from spectralgp.estimators import reading
+    from spectralgp.graphs import operators
     from spectralgp.model.signals import Signals
     from spectralgp.model.spectra import quadrature
 
     watch = Stopwatch()
     watch.watch(reading, "read_signals", "reading the signals")
-    watch.watch(quadrature, "largest_eigenvalue", "largest eigenvalue")
+    watch.watch(operators, "largest_eigenvalue", "largest eigenvalue")
     watch.watch(Signals, "moments", "moments of the signals")
     watch.watch(quadrature.Density, "_raw", "moments of the probes")
     return watch
