@@ -164,8 +164,8 @@ def search(comparison: Comparison, choices: Choices) -> None:
 
     1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
     2. The best of these with a higher degree, and with another scale of the nodes.
-    3. Both, if each alone is better; the best of these without a graph, with a lagged term, and with one term of the
-       inputs alone, unless values are missing, or rows are in time order and a linear term extrapolates.
+    3. Both, if each alone is better; the best of these without a graph, with a lagged term and, for complete values in
+       no order in time (where lines extrapolate) and an open input kernel, with one of its terms alone.
     4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
     5. Members with tuned means, if signals differ in scale.
 
