@@ -133,7 +133,7 @@ class HorizonScores:
 
     penalty: float | None  # of the drift, where it gained
     drift_gains: tuple[float, ...]  # squared error with drift over that without, by block
-    factor: float  # ratio of squared error to variance, inflated by errors before the block; at least 1, and shrunk to it
+    factor: float  # squared error over the variance that errors before the block inflate; at least 1, and shrunk to it
     densities: Array  # (n_members, n_shares), of all rows, for correlations of a member mixed with those of errors
     scored: ScoredForecasts | None
 
