@@ -33,19 +33,19 @@ def simplex_weights(
     """
     weights, step = np.full(n_models, 1 / n_models), 1.0
     best, slope = score(weights)
-    for _ in range(n_steps):
-        factors = 1 + step * (slope - weights @ slope)
-        moved = weights * np.maximum(factors, 0.0)
-        moved /= moved.sum()
-        change = np.max(np.abs(moved - weights))
-        with np.errstate(all="ignore"):  # a long step may leave an observation without density
+    with np.errstate(all="ignore"):  # a long step may leave an observation without density
+        for _ in range(n_steps):
+            factors = 1 + step * (slope - weights @ slope)
+            moved = weights * np.maximum(factors, 0.0)
+            moved /= moved.sum()
+            change = abs(moved - weights).max()
             value, gradient = score(moved)
-        if np.min(factors) >= -ROUNDING and value >= best - ROUNDING * abs(best):
-            weights, best, slope, step = moved, value, gradient, growth * step
-        else:
-            step /= 2
-        if change < tolerance:
-            break
+            if factors.min() >= -ROUNDING and value >= best - ROUNDING * abs(best):
+                weights, best, slope, step = moved, value, gradient, growth * step
+            else:
+                step /= 2
+            if change < tolerance:
+                break
     return weights
 
 
