@@ -351,6 +351,17 @@ def test_more_signals_need_what_stands_beside_them_where_they_have_values_alone(
     np.testing.assert_allclose(joined.predict(NEW), whole.predict(NEW), rtol=1e-9)
 
 
+def test_training_signals_with_other_covariates_are_new():
+    """Of two covariates of every entry one differs in one row: there its missing value is imputed anew."""
+    values, rng = VALUES.mask(VALUES > 0.8), np.random.default_rng(3)
+    first, second = rng.standard_normal((2, *VALUES.shape))
+    model = GraphGPRegressor(GRAPH, Polynomial(1)).fit(X, values, covariates={"first": first, "second": second})
+    row = int(np.flatnonzero(values.isna().any(axis=1))[0])
+    other = np.where(np.arange(len(values))[:, None] == row, second + 1, second)
+    found = [model.impute(X, values, covariates={"first": first, "second": one})[1] for one in (second, other)]
+    assert np.flatnonzero((found[0] != found[1]).any(axis=1)).tolist() == [row]
+
+
 def test_weights_of_missing_training_values_are_kept():
     model = GraphGPRegressor(GRAPH, Polynomial(1)).fit(X, VALUES.mask(VALUES > 0.8), weights=100 * WEIGHTS)
     _, std = model.impute(X, VALUES.mask(VALUES > 0.8))

@@ -20,9 +20,6 @@ EIGENVALUE = 1e-11  # relative, an eigenvalue of a small or well-separated probl
 PATH = np.array([[0, 2.0, 0], [2, 0, 1], [0, 1, 0]])
 
 
-# ----- slow truths -----
-
-
 def slow_laplacian(weights, kind):
     n_nodes = len(weights)
     degrees = [sum(weights[i][j] for j in range(n_nodes)) for i in range(n_nodes)]
@@ -46,9 +43,6 @@ def slow_components(weights):
         for i, j in np.argwhere(weights):
             labels[i] = labels[j] = min(labels[i], labels[j])
     return labels
-
-
-# ----- the noun -----
 
 
 @given(adjacencies())
@@ -154,9 +148,6 @@ def test_graphs_in_files_of_joblib_may_be_mapped_into_memory(tmp_path):
     assert restored.subgraph([3, 1]).names == (3, 1)
 
 
-# ----- no edges -----
-
-
 @pytest.mark.parametrize("n_nodes", [1, 5])
 def test_edgeless_graphs_equal_those_of_a_zero_matrix(n_nodes):
     edgeless, dense = Graph.edgeless(n_nodes), Graph(np.zeros((n_nodes, n_nodes)))
@@ -181,9 +172,6 @@ def test_edgeless_graphs_without_nodes_are_refused():
         Graph.edgeless(0)
     with pytest.raises(ValueError, match="names must have one name for each of 3 nodes; got 2"):
         Graph.edgeless(3, names=["a", "b"])
-
-
-# ----- Laplacians -----
 
 
 @pytest.mark.parametrize("kind", ["combinatorial", "normalized", "balanced"])
@@ -257,9 +245,6 @@ def test_unknown_laplacians_are_refused():
     for ask in (graph.laplacian, graph.laplacian_parts, graph.largest_eigenvalue):
         with pytest.raises(ValueError, match=r"kind must be one of 'combinatorial', .*; got 'normalised'"):
             ask("normalised")
-
-
-# ----- doors -----
 
 
 @pytest.mark.parametrize(
@@ -481,9 +466,6 @@ def test_bad_coordinates_are_refused():
         Graph(PATH, coordinates=np.full((3, 2), np.nan))
 
 
-# ----- subgraphs -----
-
-
 def test_subgraphs_by_position_mask_and_name_carry_everything():
     graph = Graph(PATH, names=["a", "b", "c"], coordinates=[[0, 0], [1, 1], [2, 2]])
     lists = [2, 1], np.array([2, 1], dtype=np.uint8), ["c", "b"], pd.Index(["c", "b"]), np.array(["c", "b"])
@@ -554,9 +536,6 @@ def test_bad_selections_are_refused(nodes, error, match):
 def test_names_of_a_nameless_graph_are_refused():
     with pytest.raises(ValueError, match="names must belong to a graph with names; got a graph without"):
         Graph(PATH).subgraph(["a"])
-
-
-# ----- as_graph on arrays -----
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,6 @@ def everywhere(n_points, seed=0):
     return np.column_stack([longitude, np.degrees(np.arcsin(rng.uniform(-1, 1, n_points)))])
 
 
-# ----- the sphere -----
-
-
 @pytest.mark.parametrize("weights", ["gaussian", "inverse", "binary"])
 def test_all_places_within_a_radius_in_kilometres(weights):
     points, radius, bandwidth = everywhere(60), 3000.0, 2e6
@@ -117,9 +114,6 @@ def test_unknown_metrics_are_refused():
         Graph.from_points(np.eye(3), 1, metric="manhattan")
 
 
-# ----- tables -----
-
-
 def test_the_index_of_a_table_of_points_becomes_names():
     graph = Graph.from_points(CITIES, 1, metric="haversine")
     assert graph.names == ("Oslo", "Bergen", "Voss", "Trondheim")
@@ -153,8 +147,6 @@ def test_tables_with_other_columns_are_refused():
     with pytest.raises(TypeError, match=r"points must be an array of real numbers; got DataFrame"):
         Graph.from_points(CITIES.assign(country="Norway"), 1)
 
-
-# ----- geometries -----
 
 GEOMETRY = geopandas.GeoSeries.from_xy(CITIES.longitude, CITIES.latitude, index=CITIES.index)
 
