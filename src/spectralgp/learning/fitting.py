@@ -105,15 +105,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             if len(variants) == 1:
                 chosen = WeightedCandidates([variants[0].candidate], np.ones(1), [start])
             else:
-                signals, stacking = choices.setting.task.signals, replace(choices.stacking, n_draws=choices.n_draws)
-                validation: Folds | HiddenEntries
-                if choices.is_choice and signals.has_missing:
-                    validation = HiddenEntries(signals, of_folds)
-                else:
-                    most = None if rows is None else rows.size
-                    in_time = choices.order is not None
-                    validation = Folds(shape, stacking, of_folds, choices.is_choice, in_time, most)
-                comparison = Comparison(validation, solver)
+                comparison = Comparison(_validation(choices, of_folds), solver)
                 if choices.is_choice:
                     search(comparison, choices)
                     chosen = comparison.weighted()
@@ -136,6 +128,16 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             release_passes(choices.setting.task.graph)
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
+
+
+def _validation(choices: Choices, random_state: np.random.Generator) -> Folds | HiddenEntries:
+    """Held-out values: hidden entries if the default has missing values, folds otherwise."""
+    signals, rows = choices.setting.task.signals, choices.setting.learnt_from
+    if choices.is_choice and signals.has_missing:
+        return HiddenEntries(signals, random_state)
+    stacking, in_time = replace(choices.stacking, n_draws=choices.n_draws), choices.order is not None
+    n_folded = None if rows is None else rows.size
+    return Folds(signals.shape, stacking, random_state, choices.is_choice, in_time, n_folded)
 
 
 def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> list[Fit]:
