@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -44,10 +44,16 @@ NO_COVARIANCE = (
 )
 
 
+@cache
+def _one_node() -> GraphNodeCovariance:
+    """Graph with one node and no noise, for signals of one value each."""
+    return GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
+
+
 def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
     """Lower bound of the log density of values, NaN if missing, with latent ``f ~ N(mean, covariance)``."""
-    own, one_node = np.isfinite(values), GraphNodeCovariance(decompose(Graph.edgeless(1)), Identity(), 0.0)
-    alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), one_node)
+    own = np.isfinite(values)
+    alone = ModalCovariance(InputCovariance(modes_of(covariance[np.ix_(own, own)])), _one_node())
     known = ObservationModel(likelihood, beside[own][:, None], np.empty((0, *alone.shape)))
     observations = replace(known.observations(values[own][:, None]), offset=mean[own][:, None])
     return find_sites(alone, observations).log_bound()[0]
