@@ -14,7 +14,7 @@ import pandas as pd
 from safetensors.numpy import load, save
 from sklearn.gaussian_process.kernels import RBF
 
-from spectralgp import Diffusion, Graph, GraphGPForecaster, GraphGPRegressor, Polynomial, Sqp, Stacking
+from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial, Stacking
 from spectralgp.files.container import FORMAT_VERSION, digest
 
 DATA = Path(__file__).parent / "data"
@@ -39,17 +39,14 @@ def averaged_counts() -> tuple[Any, dict[str, Any]]:
     return model, {"inputs": inputs[:2] + 0.5, "slope": new[0], "width": new[1]}
 
 
-def stacked() -> tuple[Any, dict[str, Any]]:
-    """Two kernels and how they are stacked, by a solver with settings of its own."""
-    rng = np.random.default_rng(9)
-    inputs = rng.standard_normal((6, 2))
-    signals = np.sin(inputs[:, :1] + np.arange(8)) + 0.1 * rng.standard_normal((6, 8))
-    kernels = Stacking([Diffusion(), Polynomial(1)], n_folds=2, n_draws=2)
-    model = GraphGPRegressor(RING, kernels, RBF(), residual=None, solver=Sqp(200, n_restarts=1)).fit(inputs, signals)
-    return model, {"inputs": inputs[:2] + 0.1}
+def time_order() -> tuple[Any, dict[str, Any]]:
+    """Rows in time order, with a choice among few models, and new rows within and beyond the range of training."""
+    series = 10 + np.cumsum(np.random.default_rng(9).standard_normal((31, 8)), axis=0)
+    model = GraphGPRegressor(RING, Stacking(effort="fast")).fit(series[:-1], series[1:])
+    return model, {"inputs": series[-3:] + np.array([0.0, 4.0, 40.0])[:, None]}
 
 
-MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"stacked": stacked}
+MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"time-order": time_order}
 
 
 def unpacked(content: bytes) -> tuple[dict[str, str], Any, dict[str, np.ndarray]]:

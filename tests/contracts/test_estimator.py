@@ -125,6 +125,8 @@ def test_how_models_are_stacked_is_seen_and_set():
     first = model.graph_kernel
     model.set_params(graph_kernel__n_folds=3, graph_kernel__n_draws=0)
     assert model.graph_kernel == Stacking((Diffusion(), Polynomial(2)), n_folds=3, n_draws=0)
+    with pytest.raises(ValueError, match="effort must be one of 'full', 'fast'; got 'low'"):
+        Stacking(effort="low")
     assert first.n_folds == 10  # frozen, as kernels are
     assert clone(model).graph_kernel is model.graph_kernel
     with pytest.raises(ValueError, match="Invalid parameter 'degree' for Stacking"):

@@ -556,9 +556,12 @@ def test_how_models_are_stacked_is_kept():
     """Files have it beside the kernels, as parameters had it up to version 6."""
     old = spectralgp.load(DATA / "version3-bounds.sgp").graph_kernel
     assert old == Stacking([Polynomial(1), Diffusion(laplacian="normalized")], n_folds=2, n_draws=2)
-    given = Stacking(n_folds=2, n_draws=0), [Polynomial(1), Identity()], Stacking([Polynomial(1)])
+    given = Stacking(n_folds=2, n_draws=0, effort="fast"), [Polynomial(1), Identity()], Stacking([Polynomial(1)])
     for kernels in given:
         assert round_trip(fit(graph_kernel=kernels)).graph_kernel == kernels
+    fast = spectralgp.load(DATA / "version9-time-order.sgp")
+    assert fast.graph_kernel.effort == "fast"
+    assert "Fewer models were compared, by effort='fast'." in fast.summary()
 
 
 @pytest.mark.parametrize(("floor", "share"), [(0.02, 0.02), (4.9, 4.9), (5.0, 5.0), (20.0, 5.0)])

@@ -31,6 +31,7 @@ from spectralgp import (
     Matern,
     Polynomial,
     RandomWalk,
+    Stacking,
     cli,
     load,
 )
@@ -740,9 +741,10 @@ def test_what_was_typed_is_what_is_fitted(folder):
         data = files.read_data(Path("files/incomes.csv"), states(inputs=inputs), TableOptions())
         return learning.forecaster_of(data, season, kernel, inputs)
 
-    model, (inputs, signals) = regressor(Diffusion(), spectrum="exact", seed=7, jobs=3)
+    model, (inputs, signals) = regressor(Diffusion(), spectrum="exact", seed=7, jobs=3, effort="fast")
     assert (model.spectrum, model.random_state, model.likelihood) == ("exact", 7, "gaussian")
-    assert (model.graph_kernel.kernels, model.graph_kernel.n_jobs, inputs) == ((Diffusion(),), 3, None)
+    assert model.graph_kernel == Stacking(Diffusion(), n_jobs=3, effort="fast")
+    assert inputs is None
     np.testing.assert_array_equal(signals, data)
     on_device, _ = regressor(device="cuda", likelihood="poisson")
     assert (on_device.spectrum, on_device.likelihood) == (Chebyshev(device="cuda"), "poisson")

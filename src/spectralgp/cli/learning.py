@@ -82,7 +82,7 @@ def regressor_of(
         raise typer.BadParameter("--device must be cpu with --spectrum exact, which is computed on the CPU.")
     options: dict[str, Any] = {"random_state": learning.seed, "likelihood": likelihood, "verbose": 1}
     options["spectrum"] = Chebyshev(device="cuda") if device == "cuda" else learning.spectrum
-    model = GraphGPRegressor(data.graph, Stacking(kernel, n_jobs=learning.jobs), **options)
+    model = GraphGPRegressor(data.graph, Stacking(kernel, n_jobs=learning.jobs, effort=learning.effort), **options)
     return model, (data.inputs, data.signals)
 
 
@@ -238,7 +238,7 @@ def _learnt_kernels(
     """Models of kernels, each with its errors, PIT values and row; a note names a kernel that cannot be learnt."""
     with progress_bar("compare", len(kernels), show=True):
         for name, kernel in kernels.items():
-            stacking = Stacking(kernel, n_jobs=learning.jobs)
+            stacking = Stacking(kernel, n_jobs=learning.jobs, effort=learning.effort)
             model = GraphGPRegressor(training.graph, stacking, random_state=learning.seed, spectrum=learning.spectrum)
             start = perf_counter()
             try:

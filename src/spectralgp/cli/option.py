@@ -96,6 +96,9 @@ class LearningOptions:
     jobs: Annotated[
         int | None, model("Threads that learn folds in parallel; -1 for all cores.", callback=_not_zero)
     ] = None
+    effort: Annotated[
+        Literal["full", "fast"], model("Compare all models of the default, or fewer of them in about half the time.")
+    ] = "full"
 
 
 @dataclass(frozen=True, eq=False)

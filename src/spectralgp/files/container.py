@@ -21,7 +21,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 
 Json = Any
-FORMAT, FORMAT_VERSION = "spectralgp model", 8
+FORMAT, FORMAT_VERSION = "spectralgp model", 9
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 UNQUESTIONED_PARTS = 100_000  # of JSON, which any model may have
 PURPOSE = "to save and load models"

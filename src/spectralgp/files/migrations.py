@@ -32,6 +32,7 @@ ADDED: dict[str, Json] = {
     "regressor.learnt": {"order": None, "filling": None, "note": ""},
     "regressor.learnt.draws.*": {"weights": None, "levels": None},
     "regressor.estimator.parameters": {"input_kernel": None, "likelihood": "gaussian", "stacking": None},
+    "regressor.estimator.parameters.stacking": {"effort": "full"},
     "regressor.estimator.fitted": dict.fromkeys(("layout", "output", "input_recipe", "labels"))
     | {"effects": [], "date_columns": []},
     "forecaster": {"exogenous_names": None},
@@ -123,7 +124,7 @@ def _settle(state: Json, arrays: Arrays) -> None:
             found["noise_variance"] = _bounds_of(old["noise_floor"], variance)
         if old["n_folds"] is not None:
             found["input_kernel"] = old["kernel"]
-            found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")}
+            found["stacking"] = {name: old[name] for name in ("n_folds", "n_draws", "n_jobs")} | {"effort": "full"}
             is_named = found["solver"] is None or isinstance(found["solver"], str)
             if is_named and old["max_iterations"] not in (None, DEFAULT_ITERATIONS):
                 found["solver"] = ModelWriter().write(Sqp(old["max_iterations"]), "solver")

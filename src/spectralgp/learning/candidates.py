@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 
-from spectralgp._basics.checks import Indices, as_integer
+from spectralgp._basics.checks import Indices, as_integer, as_option
 from spectralgp._basics.progress import Progress, quietly, reporting_to
 from spectralgp._basics.saved import UNSAVED, Count, axes, ge
 from spectralgp.learning.fit import Fit, Solver
@@ -26,6 +26,7 @@ from spectralgp.model.kernels.inputs import KernelTerm
 from spectralgp.model.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2
+Effort = Literal["full", "fast"]
 TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")  # of the default input kernel
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
@@ -185,6 +186,9 @@ class Stacking:
         averaged; 0 uses the best values alone. Default: 16 for stacked models on an exact spectrum without shrinkage.
     n_jobs : int, optional
         Threads that learn folds in parallel on an exact spectrum, as in joblib. Default: one.
+    effort : {"full", "fast"}, default="full"
+        Effort of the default's search. "fast" compares fewer models: one Laplacian, one degree, and both terms of the
+        inputs together, in about half the time, for slightly lower densities. It changes nothing for given kernels.
 
     Examples
     --------
@@ -198,6 +202,7 @@ class Stacking:
     n_folds: Annotated[int, ge(2)] = 5
     n_draws: Count | None = None
     n_jobs: Annotated[int, ge(-(2**31))] | None = None
+    effort: Effort = "full"
 
     get_params = constructor_arguments
 
@@ -218,6 +223,7 @@ class Stacking:
                     raise TypeError(f"{condition}; got {got}. {remedy}")
             object.__setattr__(self, "kernels", tuple(listed))
         as_integer(self.n_folds, "n_folds", 2)
+        as_option(self.effort, "effort", get_args(Effort))
         if self.n_draws is not None:
             as_integer(self.n_draws, "n_draws", 0)
 

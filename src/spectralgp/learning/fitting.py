@@ -90,7 +90,9 @@ class FittedModels:
 
 def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generator) -> FittedModels:
     """Learn the given models, or choose among those of the default, and condition them on all signals."""
-    shape, note, rows, given = choices.setting.task.signals.shape, "", None, None
+    shape, rows, given = choices.setting.task.signals.shape, None, None
+    is_fast = choices.is_choice and choices.stacking.effort == "fast"
+    note = "Fewer models were compared, by effort='fast'." if is_fast else ""
     if choices.has_many_signals:
         rows = rows_to_learn_from(shape[0], random_state)
         announce(time_message(shape, len(choices.kernels), choices.is_choice))
@@ -116,7 +118,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             fits = _learnt(chosen, choices, solver)
             drawn: Sequence[Draws] = _drawn(candidates, fits, choices, of_draws)
             if rows is not None:
-                candidates, drawn, note, given = conditioning(candidates, drawn, weights, rows, random_state)
+                candidates, drawn, learning, given = conditioning(candidates, drawn, weights, rows, random_state)
+                note = f"{learning} {note}".rstrip()
             draws, posterior = condition_all(candidates, weights, drawn, chosen.filling)
             if rows is not None and given is None:
                 posteriors = [one for _, one in posterior.parts]

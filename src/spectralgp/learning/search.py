@@ -169,21 +169,23 @@ def search(comparison: Comparison, choices: Choices) -> None:
     4. The best of all on logarithms or, if rows are in time order, on changes, with and without inputs.
     5. Members with tuned means, if signals differ in scale.
 
-    A large graph has one Laplacian, both degrees at once, and no model without it.
+    A large graph has one Laplacian, both degrees at once, and no model without it. With ``effort="fast"`` there is one
+    Laplacian if all nodes were observed, one degree, no term alone, and one model of logarithms.
     """
     setting, (scale, *others) = choices.setting, choices.setting.signals
     has_edges, is_small = setting.task.graph.n_edges > 0, not setting.task.spectrum.needs_passes
+    is_fast = choices.stacking.effort == "fast"
     kernels: list[GraphKernel] = [Identity()]
     if has_edges and is_small:
         # a node that was never observed depends on its neighbours alone: one of few edges needs another Laplacian
-        laplacians = TRIED_LAPLACIANS if setting.task.signals.observed.any(axis=0).all() else LAPLACIANS
+        laplacians = TRIED_LAPLACIANS[is_fast:] if setting.task.signals.observed.any(axis=0).all() else LAPLACIANS
         kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
     elif has_edges:
-        kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
+        kernels = [Polynomial(degree) for degree in (DEGREE, HIGHER_DEGREE)[: 2 - is_fast]]
     highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
     best = comparison.best
     steps: list[dict[str, Any]] = []
-    if has_edges and is_small:
+    if has_edges and is_small and not is_fast:
         steps.append({"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
     steps += [{"scale": other} for other in others]
     for step, score in zip(steps, comparison.score([replace(best, **step) for step in steps]), strict=True):
@@ -194,7 +196,7 @@ def search(comparison: Comparison, choices: Choices) -> None:
         further.append(replace(best, kernel=Identity()))
     if has_edges and setting.columns is not None:
         further.append(replace(best, carries=True))
-    if setting.is_kernel_open and is_small and setting.task.is_complete and choices.order is None:
+    if setting.is_kernel_open and is_small and setting.task.is_complete and choices.order is None and not is_fast:
         further += [replace(best, terms=(term,)) for term in TERMS]
     comparison.score(further)
     best = comparison.best
@@ -203,6 +205,6 @@ def search(comparison: Comparison, choices: Choices) -> None:
         comparison.score([replace(best, setting=unrelated, carries=False), replace(best, setting=related)])
     else:
         for logarithms in choices.further:
-            lagged = [False] if logarithms.columns is None else [False, True]
+            lagged = [False] if logarithms.columns is None else [best.carries] if is_fast else [False, True]
             comparison.score([replace(best, setting=logarithms, carries=carries) for carries in lagged])
     comparison.tune_means()

@@ -49,10 +49,10 @@ class Scripted:
         return np.array([1.0, 2.0]), self.points[self.asked[-1]]
 
 
-def stages_of(setting, *scores, **choices):
+def stages_of(setting, *scores, effort="full", **choices):
     """The variants of each stage in words, with those that they start from."""
     comparison = Comparison(Scripted(*scores), Sqp())
-    search(comparison, Choices(setting, (), Stacking(), True, **choices))
+    search(comparison, Choices(setting, (), Stacking(effort=effort), True, **choices))
 
     def words(variant):
         kernel = variant.kernel
@@ -84,6 +84,20 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph_and_
     first, *rest = stages_of(one_scale)
     assert len(first) == 3  # a node of few edges, which was never observed, is tied by another Laplacian
     assert rest == [["Polynomial(4) combinatorial, global"], ["Identity, global"]]
+
+
+def test_a_fast_search_compares_one_laplacian_and_one_degree_without_single_terms():
+    fast, own = {"effort": "fast"}, "Polynomial(2) normalized, node"
+    setting = replace(setting_of(), columns=BY_NODE)
+    other = f"Polynomial(2) normalized, global < {own}"
+    assert stages_of(setting, **fast) == [[own], [other], ["Identity, node", f"{own}, carry < {own}"]]
+    *_, logarithms = stages_of(setting, **fast, further=(setting_of(columns=BY_NODE),))
+    assert logarithms == [own]  # without a lagged term, as the best
+    unseen = setting_of(values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
+    assert len(stages_of(unseen, **fast)[0]) == 3  # a node that was never observed needs them
+    assert stages_of(setting_of(spectrum=Chebyshev(), scales=("global",)), **fast) == [
+        ["Polynomial(2) combinatorial, global"]
+    ]
 
 
 @pytest.mark.parametrize(
