@@ -20,7 +20,7 @@ from spectralgp.learning.sqp import Sqp, as_solver
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import GraphGP, Transformation, condition_latent, posterior_of, shrunk_posterior_of
 from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial, SpectralKernel, StandardisedKernel
-from spectralgp.model.kernels.base import constructor_arguments, with_residual
+from spectralgp.model.kernels.base import constructor_arguments, theta_near, with_residual
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.kernels.inputs import KernelTerm
 from spectralgp.model.signals import Scale, Signals
@@ -31,7 +31,6 @@ TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")  # of the default input ker
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
 SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
-OTHER_MAXIMUM_NATS = 0.5  # gain of a rough fit over a final one that is evidence of a higher maximum
 MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
@@ -377,6 +376,26 @@ def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
     return max(found, key=itemgetter(0))[1:]
 
 
+def start_from(fit: Fit, candidate: Candidate) -> Fit:
+    """Start of a candidate near the fit of another: its filters, input kernel and noise where forms agree."""
+    task, kernel, model = candidate.task, candidate.kernel, fit.model
+    before, inputs, spectrum = model.graph_kernel, task.input_kernel, model.spectrum
+    if (kernel.laplacian, kernel.scaled) != (before.laplacian, before.scaled):
+        spectrum = task.spectrum_of(kernel)
+    kernel = kernel.bind(spectrum)
+    if inputs.theta.shape == model.input_kernel.theta.shape:
+        inputs = inputs.with_theta(model.input_kernel.theta)
+    own = replace(
+        model,
+        spectrum=spectrum,
+        graph_kernel=kernel.with_theta(theta_near(kernel, before, spectrum, task.variance)),
+        input_kernel=inputs,
+        noise_variance=model.noise_variance - before.floor,
+        carry=None,
+    )
+    return replace(fit, model=own)
+
+
 def with_tuned_means(candidate: Candidate) -> Candidate:
     """Candidate with means whose amplitude has the least squared error."""
     return replace(candidate, name=f"{candidate.name}, least squares", untuned=candidate)
@@ -399,12 +418,11 @@ def learn_candidates(
     solver: Solver,
     starts: Sequence[Fit | None] | None = None,
     learnt: dict[Candidate, Fit] | None = None,
-    looks_elsewhere: bool = False,
 ) -> list[Fit]:
     """Fit candidates to tasks.
 
     `learnt` is a cache of fits; new ones are added. A tuned candidate has the fit of its untuned one with another
-    amplitude of the means. With `looks_elsewhere` a fit restarts from a rough one from scratch if that is likelier.
+    amplitude of the means.
     """
     learnt = {} if learnt is None else learnt
     known: Sequence[Fit | None] = starts or [None] * len(candidates)
@@ -412,11 +430,6 @@ def learn_candidates(
     places = {one: place for place, one in enumerate(plain) if one not in learnt}
     own, kernels = [tasks[place] for place in places.values()], [one.kernel for one in places]
     fits = learn_all(own, kernels, solver, [known[place] for place in places.values()])
-    if looks_elsewhere:
-        rough = learn_all(own, kernels, solver.coarse())
-        gains = [other.log_posterior - fit.log_posterior for other, fit in zip(rough, fits, strict=True)]
-        for place in (place for place, gain in enumerate(gains) if gain > OTHER_MAXIMUM_NATS):
-            (fits[place],) = learn_all([own[place]], [kernels[place]], solver, [rough[place]])
     learnt |= zip(places, fits, strict=True)
     for one, task in zip(candidates, tasks, strict=True):
         if one.untuned is not None:

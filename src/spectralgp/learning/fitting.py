@@ -19,7 +19,7 @@ from spectralgp._basics.saved import UNSAVED, axes
 from spectralgp.learning.candidates import Candidate, Choices, learn_candidates
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.folds import MOST_COMPARED, Folds
+from spectralgp.learning.folds import Folds
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
@@ -148,16 +148,13 @@ def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> lis
     candidates, starts, is_stacked = chosen.candidates, chosen.starts, bool(chosen.compared)
     parts = {one.task: one.learning for one in candidates}  # candidates with one task share its part
     tasks = [parts[one.task] for one in candidates]
-    is_small = candidates[0].task.signals.shape[0] <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
     if choices.is_choice and not tasks[0].is_complete:
         solver = solver.coarse()  # more draws of missing values would not change predictions
     with quietly() if is_stacked else nullcontext():
         if chosen.is_learnt:
             fits = [with_evidence(task, fit) for task, fit in zip(tasks, starts, strict=True) if fit is not None]
         else:
-            # a start from the first fold may lead to a lower maximum
-            looks_elsewhere = choices.is_choice and is_small and tasks[0].is_complete
-            fits = learn_candidates(candidates, tasks, solver, starts, None, looks_elsewhere)
+            fits = learn_candidates(candidates, tasks, solver, starts)
     if is_stacked:
         step_done("all signals")
     return fits

@@ -11,7 +11,15 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import NotNegative, Number
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
-from spectralgp.learning.candidates import TERMS, Candidate, Choices, Variant, differ_in_scale, with_tuned_means
+from spectralgp.learning.candidates import (
+    TERMS,
+    Candidate,
+    Choices,
+    Variant,
+    differ_in_scale,
+    start_from,
+    with_tuned_means,
+)
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import Folds, FoldScores
 from spectralgp.learning.hidden import HiddenEntries
@@ -57,11 +65,10 @@ class Comparison:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, starts = [one.candidate for one in variants], list[Fit | None]()
-        known = list(zip(self.variants, self.held_out.fits, strict=True)) if self.stages else []
-        for variant in variants:  # from a scored one that differs in the scale or the lagged term alone, if any
-            alike = (fit for one, fit in known if replace(variant, scale=one.scale, carries=one.carries) == one)
-            starts.append(next(alike, None))
+        own, starts = [one.candidate for one in variants], list[Fit | None]([None] * len(variants))
+        if self.stages:
+            best = self.held_out.fits[int(np.argmax(self.held_out.scores))]
+            starts = [start_from(best, one) for one in own]
         self.stages.append(self.validation.score(own, self.solver, starts))
         self.held_out = FoldScores.joined(self.stages)
         self.variants += variants
@@ -182,7 +189,9 @@ def search(comparison: Comparison, choices: Choices) -> None:
         kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
     elif has_edges:
         kernels = [Polynomial(degree) for degree in (DEGREE, HIGHER_DEGREE)[: 2 - is_fast]]
-    highest = np.max(comparison.score([Variant(setting, kernel, scale) for kernel in kernels]))
+    for stage in [[kernel] for kernel in kernels] if is_small else [kernels]:  # the second starts from the first
+        comparison.score([Variant(setting, kernel, scale) for kernel in stage])
+    highest = np.max(comparison.held_out.scores)
     best = comparison.best
     steps: list[dict[str, Any]] = []
     if has_edges and is_small and not is_fast:

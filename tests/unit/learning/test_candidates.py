@@ -1,7 +1,6 @@
 """Candidates and their held-out densities, against learning and conditioning by hand, fold by fold."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +13,11 @@ import oracle
 from cases import GRAPHS
 from spectralgp.graphs import Graph
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
-from spectralgp.learning.candidates import Setting, Variant, learn_candidates, with_tuned_means
+from spectralgp.learning.candidates import Setting, Variant, learn_candidates, start_from, with_tuned_means
 from spectralgp.learning.folds import _points
 from spectralgp.model.fields import Logarithms, condition, condition_shrunk, held_out_values
-from spectralgp.model.kernels import Diffusion, Identity, Polynomial
+from spectralgp.model.kernels import Diffusion, Identity, Polynomial, StandardisedKernel, mean_power
+from spectralgp.model.kernels.base import SIGNAL_SHARE, with_residual
 from spectralgp.model.signals import read_signals
 from spectralgp.model.spectra import Exact
 from tolerances import FORMULA
@@ -343,25 +343,32 @@ def test_densities_of_logarithms_are_told_in_the_units_of_the_values():
     assert plain.in_units(fit).log_likelihood == pytest.approx(fit.log_likelihood - signals.size * np.log(unit))
 
 
-def test_a_fit_goes_on_from_a_rough_one_that_is_likelier_by_half_a_nat(monkeypatch):
-    """Fits by name of the kernel, to which the rough ones from scratch add what is scripted."""
-    learnt = []
-
-    def learn(tasks, kernels, solver=None, starts=None):
-        is_rough = solver.tolerance_nats is not None
-        learnt.append(([kernel.label for kernel in kernels], is_rough, starts))
-        gains = {"Polynomial(1)": 0.45, "Polynomial(2)": 0.55, "Diffusion": -3.0}
-        return [SimpleNamespace(log_posterior=gains[kernel.label] * is_rough, of=kernel.label) for kernel in kernels]
-
-    monkeypatch.setattr("spectralgp.learning.candidates.learn_all", learn)
-    kernels = [Polynomial(1), Polynomial(2), Diffusion()]
-    listed, names = candidates(TASKS["kernel"], kernels), [kernel.label for kernel in kernels]
-    fits = learn_candidates(listed, [TASKS["kernel"]] * 3, Sqp(), looks_elsewhere=True)
-    assert [fit.of for fit in fits] == names
-    assert [call[:2] for call in learnt] == [(names, False), (names, True), (["Polynomial(2)"], False)]
-    assert learnt[2][2][0].log_posterior == 0.55
-    learn_candidates(listed, [TASKS["kernel"]] * 3, Sqp())
-    assert len(learnt) == 4
+@pytest.mark.parametrize("other", [Polynomial(4), Polynomial(2, laplacian="normalized"), Identity()])
+def test_a_candidate_starts_near_the_fit_of_another(other):
+    """The same functions where forms agree, on its own frequencies, and typical values elsewhere."""
+    task = TASKS["kernel"]
+    first, second = (
+        Candidate(task, with_residual(one, Polynomial(2, laplacian=one.laplacian))) for one in (Polynomial(2), other)
+    )
+    (fit,) = learn_candidates([first], [task], Sqp())
+    start = start_from(fit, second)
+    assert start.model.spectrum.laplacian == second.kernel.laplacian
+    own, before = start.model.graph_kernel, fit.model.graph_kernel
+    frequencies = np.linspace(0, 1, 7)  # of each interval
+    at, at_before = frequencies * start.model.spectrum.upper, frequencies * fit.model.spectrum.upper
+    floored = own.residual_power(at) + start.model.noise_variance
+    np.testing.assert_allclose(floored, before.residual_power(at_before) + fit.model.noise_variance)
+    np.testing.assert_array_equal(start.model.input_kernel.theta, fit.model.input_kernel.theta)
+    if other.needs_no_graph:
+        assert mean_power(own, start.model.spectrum) == pytest.approx(SIGNAL_SHARE * task.variance)
+    else:
+        np.testing.assert_allclose(own.power(at), before.power(at_before), atol=1e-14)
+    # from there it takes fewer evaluations to the same maximum
+    (near,), (cold,) = (learn_candidates([second], [task], Sqp(), [one]) for one in (start, None))
+    assert near.log_posterior == pytest.approx(cold.log_posterior, abs=1e-6)
+    assert near.n_evaluations < cold.n_evaluations
+    single = replace(task, input_kernel=StandardisedKernel.of(task.inputs, ("linear",)))
+    assert start_from(fit, Candidate(single, second.kernel)).model.input_kernel == single.input_kernel
 
 
 def test_what_was_learnt_is_not_learnt_again():

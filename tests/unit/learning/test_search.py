@@ -29,6 +29,12 @@ def setting_of(graph=GRAPH, scales=BOTH, columns=None, spectrum=Exact(), values=
     return Setting(task, signals, True, columns, "auto")
 
 
+@pytest.fixture(autouse=True)
+def _starts_as_they_are(monkeypatch):
+    """Fits are scripted candidates, which nothing is read from."""
+    monkeypatch.setattr("spectralgp.learning.search.start_from", lambda fit, candidate: fit)
+
+
 class Scripted:
     """Validation whose log densities are given, a row of signals or one number for each candidate of a stage."""
 
@@ -72,18 +78,27 @@ def alone(name):
     return [f"{name}, {term} alone" for term in ("smooth", "linear")]
 
 
+def started(start, *names):
+    """Variants that start from the best one before them."""
+    return [f"{name} < {start}" for name in names]
+
+
 def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph_and_single_terms():
+    """Each stage starts from the best of those before it."""
     setting = setting_of()
-    first = [f"Polynomial(2) {one}, node" for one in ("combinatorial", "normalized")]
-    assert stages_of(setting, [-5, -4], [-3, -9]) == [
-        first,
-        ["Polynomial(4) normalized, node", f"Polynomial(2) normalized, global < {first[1]}"],
-        ["Identity, node", *alone("Polynomial(4) normalized, node")],
+    one, other = (f"Polynomial(2) {name}, node" for name in ("combinatorial", "normalized"))
+    higher = "Polynomial(4) normalized, node"
+    assert stages_of(setting, [-5], [-4], [-3, -9]) == [
+        [one],
+        started(one, other),
+        started(other, higher, "Polynomial(2) normalized, global"),
+        started(higher, "Identity, node", *alone(higher)),
     ]
     one_scale = setting_of(scales=("global",), values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
-    first, *rest = stages_of(one_scale)
+    *first, degree, last = stages_of(one_scale)
     assert len(first) == 3  # a node of few edges, which was never observed, is tied by another Laplacian
-    assert rest == [["Polynomial(4) combinatorial, global"], ["Identity, global"]]
+    own = "Polynomial(2) combinatorial, global"  # the first of equal scores
+    assert [degree, last] == [started(own, "Polynomial(4) combinatorial, global"), started(own, "Identity, global")]
 
 
 def test_a_fast_search_compares_one_laplacian_and_one_degree_without_single_terms():
@@ -107,13 +122,12 @@ def test_a_fast_search_compares_one_laplacian_and_one_degree_without_single_term
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     setting = setting_of(columns=BY_NODE)
-    *_, (*both, independent, lagged, smooth, linear) = stages_of(setting, [0, 1], scores)
-    assert independent == f"Identity, {scale}"
-    start = f"Polynomial({degree}) normalized, node"  # the first of these parameters
+    *_, (*both, independent, lagged, smooth, linear) = stages_of(setting, [0], [1], scores)
     own = f"Polynomial({degree}) normalized, {scale}"
-    assert lagged == f"{own}, carry < {start}"
-    assert [smooth, linear] == alone(own)
-    assert both == ([f"{own} < {start}"] if (degree, scale) == (4, "global") else [])  # which no stage tried before
+    is_new = (degree, scale) == (4, "global")  # which no stage tried before
+    start = f"Polynomial({2 if is_new else degree}) normalized, {scale}"
+    assert [independent, lagged, smooth, linear] == started(start, f"Identity, {scale}", f"{own}, carry", *alone(own))
+    assert both == (started(start, own) if is_new else [])
 
 
 def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_graph():
@@ -121,12 +135,12 @@ def test_on_a_large_graph_both_degrees_are_tried_at_once_and_none_without_a_grap
     both = [f"Polynomial({degree}) combinatorial, global" for degree in (2, 4)]
     assert stages_of(setting, [-5, -4]) == [both]
     lagged = stages_of(replace(setting, columns=BY_NODE), [-5, -4])
-    assert lagged == [both, [f"{both[1]}, carry < {both[1]}"]]
+    assert lagged == [both, started(both[1], f"{both[1]}, carry")]
 
 
 def test_without_a_graph_scales_are_tried():
-    single = alone("Identity, node")
-    assert stages_of(setting_of(EDGELESS)) == [["Identity, node"], ["Identity, global < Identity, node"], single]
+    own = "Identity, node"
+    assert stages_of(setting_of(EDGELESS)) == [[own], started(own, "Identity, global"), started(own, *alone(own))]
     given = replace(setting_of(EDGELESS, scales=("global",)), is_kernel_open=False)  # whose terms are the user's
     assert stages_of(given) == [["Identity, global"]]
 
@@ -134,16 +148,17 @@ def test_without_a_graph_scales_are_tried():
 @pytest.mark.parametrize("columns", [None, BY_NODE])
 def test_the_best_is_tried_on_logarithms_too(columns):
     setting, logarithms = setting_of(), setting_of(columns=columns)
-    *_, last = stages_of(setting, [-4, -5], [-6, -3], [-2, -9, -9], further=(logarithms,))
-    assert last == ["Identity, global"] if columns is None else ["Identity, global", "Identity, global, carry"]
+    *_, last = stages_of(setting, [-4], [-5], [-6, -3], [-2, -9, -9], further=(logarithms,))
+    own = "Identity, global"
+    assert last == started(own, own) if columns is None else started(own, own, f"{own}, carry")
 
 
 def test_changes_have_the_inputs_of_the_best_and_none():
     setting, no_change, changes = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
     order = TimeOrder(1.0, 8, 8)
-    *_, last = stages_of(setting, [-5, -4], [-6], [-8, 7], order=order, further=(no_change, changes))
+    *_, last = stages_of(setting, [-5], [-4], [-6], [-8, 7], order=order, further=(no_change, changes))
     own = "Polynomial(2) normalized, global"
-    assert last == [own, f"{own}, carry"]
+    assert last == started(f"{own}, carry", own, f"{own}, carry")
 
 
 @pytest.mark.parametrize(

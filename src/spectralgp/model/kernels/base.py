@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, fields, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise, repeat
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -485,6 +485,17 @@ def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...
     parts = kernel.kernels if isinstance(kernel, WithResidual) else (kernel,)
     jacobians = [part.power_jacobian(eigenvalues) for part in parts if isinstance(part, SpectralKernel)]
     return tuple(jacobians) or None
+
+
+def theta_near(kernel: GraphKernel, other: GraphKernel, spectrum: Spectrum, variance: float) -> Array:
+    """Parameters near another kernel: part by part the same function where types agree, typical values elsewhere."""
+    parts, before = (one.kernels if isinstance(one, CombinedKernel) else (one,) for one in (kernel, other))
+    thetas = []
+    for part, old in zip(parts, chain(before, repeat(None)), strict=False):
+        search = part.search()
+        is_alike = old is not None and type(part) is type(old) and part.theta.size >= old.theta.size
+        thetas.append(search.grown_from(old) if is_alike else search.starting_points(spectrum, variance)[-1])
+    return np.concatenate(thetas)
 
 
 def mean_power(kernel: GraphKernel, spectrum: Spectrum) -> float:
