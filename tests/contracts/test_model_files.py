@@ -331,7 +331,10 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (None, "classes"),
     ("other", "levels weights"),
     ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
-    ("other", "effort calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
+    (
+        "other",
+        "effort calendar drift seasons components kind clock trials backtest value last start members stages fit basis",
+    ),
     ("other", "tasks processes states"),
     (-1.0, "dispersion typical_variance"),
     (-1.0, "smoothness step least_rate penalty x_penalty period"),

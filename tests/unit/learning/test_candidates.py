@@ -367,8 +367,8 @@ def test_a_candidate_starts_near_the_fit_of_another(other):
     (near,), (cold,) = (learn_candidates([second], [task], Sqp(), [one]) for one in (start, None))
     assert near.log_posterior == pytest.approx(cold.log_posterior, abs=1e-6)
     assert near.n_evaluations < cold.n_evaluations
-    single = replace(task, input_kernel=StandardisedKernel.of(task.inputs, ("linear",)))
-    assert start_from(fit, Candidate(single, second.kernel)).model.input_kernel == single.input_kernel
+    own = replace(task, input_kernel=StandardisedKernel.of(task.inputs))
+    assert start_from(fit, Candidate(own, second.kernel)).model.input_kernel is own.input_kernel
 
 
 def test_what_was_learnt_is_not_learnt_again():

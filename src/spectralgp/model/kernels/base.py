@@ -493,8 +493,10 @@ def theta_near(kernel: GraphKernel, other: GraphKernel, spectrum: Spectrum, vari
     thetas = []
     for part, old in zip(parts, chain(before, repeat(None)), strict=False):
         search = part.search()
-        is_alike = old is not None and type(part) is type(old) and part.theta.size >= old.theta.size
-        thetas.append(search.grown_from(old) if is_alike else search.starting_points(spectrum, variance)[-1])
+        if old is not None and type(part) is type(old) and part.theta.size >= old.theta.size:
+            thetas.append(search.grown_from(old))
+        else:
+            thetas.append(search.starting_points(spectrum, variance)[-1])
     return np.concatenate(thetas)
 
 
