@@ -14,15 +14,13 @@ NEGLIGIBLE_WEIGHT = 1e-6  # of a model in an ensemble
 ROUNDING = 1e-12
 
 
-def simplex_weights(
-    score: Score, n_models: int, *, n_steps: int = 2_000, tolerance: float = 1e-8, growth: float = 1.5
-) -> Array:
+def simplex_weights(score: Score, n_models: int, *, n_steps: int = 2_000, tolerance: float = 1e-8) -> Array:
     """Return the weights, non-negative and of sum one, that maximise a concave score.
 
     Steps ``w_k <- w_k (1 + s (g_k - w^T g))`` along the gradient ``g`` start from equal weights and stay on the
-    simplex. A step that does not raise the score is halved, and the next one is longer by `growth`. It ends where no
+    simplex. A step that does not raise the score is halved, and the next one is half as long again. It ends where no
     weight changes by more than `tolerance`. The score should be a mean over observations, so that ``s = 1`` is a step
-    of its size; of a mean log score that step is expectation maximisation, which needs no `growth`.
+    of its size: of a mean log score, one of expectation maximisation.
 
     Examples
     --------
@@ -41,7 +39,7 @@ def simplex_weights(
             change = abs(moved - weights).max()
             value, gradient = score(moved)
             if factors.min() >= -ROUNDING and value >= best - ROUNDING * abs(best):
-                weights, best, slope, step = moved, value, gradient, growth * step
+                weights, best, slope, step = moved, value, gradient, 1.5 * step
             else:
                 step /= 2
             if change < tolerance:
@@ -72,7 +70,7 @@ def stacking_weights(
     """
     counts = np.ones(len(log_densities)) if counts is None else counts
     score = log_score(log_densities, counts, prior, float(counts.sum()) + prior)
-    weights = simplex_weights(score, log_densities.shape[1], n_steps=n_steps, tolerance=tolerance, growth=1.0)
+    weights = simplex_weights(score, log_densities.shape[1], n_steps=n_steps, tolerance=tolerance)
     kept = np.where(weights >= min(negligible, float(np.max(weights))), weights, 0.0)
     return kept / kept.sum()
 
