@@ -422,7 +422,7 @@ def dense_complete(kind: Kind, observed: np.ndarray) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("name", SEEN_KINDS)
 @every_mask
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
-def test_partial_observations(name, observed, exact):
+def test_partial_observations(name, observed, exact, monkeypatch):
     kind, limits = KINDS[name], {} if exact else {"most_dense": -1}
     seen = fields.PartialObservations(kind.covariance, np.where(observed, SIGNALS, 99.0), observed, **limits)
     solution, mean, left, log_density = dense_seen(kind, observed)
@@ -437,12 +437,13 @@ def test_partial_observations(name, observed, exact):
     complete, spread = dense_complete(kind, observed)
     assert relative_error(seen.mean.ravel(), complete) < limit
     assert relative_error(seen.variance.ravel(), np.diag(spread), scale=1.0) < MASKED
+    monkeypatch.setattr(seeing, "MOST_COLUMNS", N_NODES)  # two signals at once
     lengths, precisions = dense_lengths(kind, observed)
     assert relative_error(seen.precisions[observed], np.diag(precisions)) < MASKED
-    for row in range(N_SIGNALS):
-        length, logs, count = (one[0] for one in seen.lengths([row]))
-        assert count == np.count_nonzero(observed[row])
-        assert relative_error([length, logs], lengths[row], scale=1.0) < DIFFERENCE
+    for rows in ([3, 1], range(N_SIGNALS)):  # the second finds those of the first again
+        *found, counts = seen.lengths(rows)
+        np.testing.assert_array_equal(counts, np.count_nonzero(observed[list(rows)], axis=1))
+        assert relative_error(np.transpose(found), np.array(lengths)[list(rows)], scale=1.0) < DIFFERENCE
     found, error = seen.log_density()
     assert (error == 0) is exact
     assert abs(found - log_density) < MASKED * abs(log_density) + STANDARD_ERRORS * error

@@ -179,10 +179,10 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
     mean, variance = turned(known.mean).copy(), turned(known.variance).copy()
     solution, deviations, solved = (turned(one) for one in (known.solution, known.deviations, known.solved_deviations))
     lengths, logs, counts = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean), dtype=int)
-    for number, own in enumerate(turned(known.observed)):
+    groups = map(known.node_group, range(len(mean))) if by_node else known.groups(range(len(mean)))
+    for number, (own, (values, axes)) in enumerate(zip(turned(known.observed), groups, strict=True)):
         if not own.any():
             continue
-        values, axes = known.node_group(number) if by_node else known.group(number)
         rotated = axes.T @ solution[number, own]
         missed = axes @ (rotated / values)
         mean[number, own] -= missed

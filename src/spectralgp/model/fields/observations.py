@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
@@ -21,7 +21,7 @@ from spectralgp.model.fields.krylov import LinearSystem, conjugate_gradients, ga
 Method = Literal["missing", "observed", "iterative"]
 
 MOST_DENSE = 2_500  # entries in a covariance that is written out
-MOST_SOLVED_DENSELY = 1_500  # entries in a covariance to solve with, if a tolerance is allowed
+MOST_SOLVED_DENSELY = 600  # entries in a covariance to solve with, if a tolerance is allowed
 FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; with few probes of a determinant
 PROBES, FEWEST_PROBES = 32, 6
 MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
@@ -34,6 +34,7 @@ DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
 VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error of variances by draws; the quantile of entries that have it
 MOST_DRAWN = 2**22  # values, of all draws together
 MOST_SOLVED = 2**17  # values of draws per solve, so that a step fits in the cache of the processor
+MOST_COLUMNS = 512  # values of signals whose parts of ``Q`` are found together
 DRAW_TOLERANCE = 1e-2  # of solves for draws, less than their Monte Carlo error
 MOST_GIVEN = 2**32  # operations for variances of the missing values of each signal given the others
 DRAW_SEED, PROBE_SEED = 1, 0
@@ -57,7 +58,11 @@ def weighted_system(complete: Covariance, weights: Any) -> LinearSystem:
 
 def inverse_root(matrix: Array) -> Array:
     """Lower triangular ``H`` with ``M^-1 = H^T H`` of a positive definite matrix, which is overwritten."""
-    factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return _inverse(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
+
+
+def _inverse(factor: Array) -> Array:
+    """Inverse of a lower triangular matrix."""
     return np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses empty matrices
 
 
@@ -124,9 +129,10 @@ class PartialObservations:
         return inverse_root(with_entries(self.covariance).submatrix(self.observed))
 
     @cached_property
-    def _missing_root(self) -> Array:
-        """Root ``H`` of the conditional covariance ``H^T H`` of missing values: their part of ``C^-1``, inverted."""
-        return inverse_root(with_entries(self.covariance).submatrix(self.missing, inverse=True))
+    def _missing_factor(self) -> Array:
+        """Cholesky factor of the precision of missing values: of their part of ``C^-1``."""
+        entries = with_entries(self.covariance).submatrix(self.missing, inverse=True)
+        return np.asarray(cholesky(entries, lower=True, overwrite_a=True, check_finite=False))
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero at missing entries.
@@ -146,8 +152,9 @@ class PartialObservations:
 
     def _completed_densely(self, values: Array) -> Array:
         """``C Q y``, which differs from ``y`` at missing entries: equation (20)."""
-        image, root = values.copy(), self._missing_root
-        image[..., self.missing] -= (self.covariance.solve(values)[..., self.missing] @ root.T) @ root
+        image = values.copy()
+        solved = self.covariance.solve(values)[..., self.missing]
+        image[..., self.missing] -= cho_solve((self._missing_factor, True), solved.T, check_finite=False).T
         return image
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
@@ -248,7 +255,7 @@ class PartialObservations:
     def exact_deviations(self) -> Array:
         """Exact deviations of complete values, one per missing value."""
         deviations = np.zeros((self._n_missing, *self.observed.shape))
-        deviations[:, self.missing] = self._missing_root
+        deviations[:, self.missing] = _inverse(self._missing_factor)
         return deviations
 
     def draws(
@@ -257,7 +264,8 @@ class PartialObservations:
         """Draws of complete values less their mean by Matheron's rule, one solve each, and solutions if iterative."""
         if self.method == "missing":
             draws = np.zeros((n_draws, *self.observed.shape))
-            draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_missing)) @ self._missing_root
+            white = random_state.standard_normal((n_draws, self._n_missing)).T
+            draws[:, self.missing] = solve_triangular(self._missing_factor, white, 1, lower=True, check_finite=False).T
             return draws, None
         draws, solutions = np.empty((2, n_draws, *self.observed.shape))
         n_at_once = max(1, MOST_SOLVED // self.observed.size)
@@ -351,23 +359,33 @@ class PartialObservations:
         solution = complete.load(self.solve(drawn + white))
         return drawn - complete.unload(complete.times(solution) - solution * complete.noise_variance)
 
-    def group(self, signal: int, less: Array | None = None) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a signal: equation (23).
+    def groups(self, signals: Iterable[int], less: Array | None = None) -> Iterator[tuple[Array, Array]]:
+        """Eigenvalues and eigenvectors of ``Q`` among the observed entries of each of some signals: equation (23).
 
         Outer products of `less`, shape (n, n_signals, n_nodes), are subtracted from ``Q``.
         """
-        own = self.observed[signal]
+        for signal, entries in self._blocks(list(signals)):
+            moved = np.empty((0, len(entries))) if less is None else less[:, signal, self.observed[signal]]
+            yield _positive_modes(entries - moved.T @ moved)
+
+    def _blocks(self, signals: list[int]) -> Iterator[tuple[int, Array]]:
+        """Numbers of some signals, and ``Q`` among the observed entries of each."""
+        known, observed = with_entries(self.covariance), self.observed
         if self._side == "observed":
-            start = int(np.count_nonzero(self.observed[:signal]))
-            columns = self._observed_root[start:, start : start + int(np.count_nonzero(own))]  # zero above
-            entries = columns.T @ columns
-        else:
-            known = with_entries(self.covariance).between(signal, signal, inverse=True, nodes=own)
-            half = self._missing_root @ with_entries(self.covariance).across(self.missing, signal, own)
-            entries = known - half.T @ half
-        if less is not None:
-            entries = entries - less[:, signal, own].T @ less[:, signal, own]
-        return _positive_modes(entries)
+            ends = np.cumsum(np.count_nonzero(observed, axis=1))
+            for signal in signals:
+                start = ends[signal] - np.count_nonzero(observed[signal])
+                columns = self._observed_root[start:, start : ends[signal]]  # zero above
+                yield signal, columns.T @ columns
+            return
+        n_at_once = 1 + MOST_COLUMNS // observed.shape[1]
+        while signals:
+            some, signals = signals[:n_at_once], signals[n_at_once:]
+            halves = np.hstack([known.across(self.missing, signal, observed[signal]) for signal in some])
+            halves = solve_triangular(self._missing_factor, halves, lower=True, overwrite_b=True, check_finite=False)
+            ends = np.cumsum(np.count_nonzero(observed[some], axis=1))
+            for signal, half in zip(some, np.split(halves, ends[:-1], axis=1), strict=True):
+                yield signal, known.between(signal, signal, inverse=True, nodes=observed[signal]) - half.T @ half
 
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a node, over the signals."""
@@ -385,13 +403,18 @@ class PartialObservations:
 
         If outer products of `less` are subtracted from ``Q``, `solution` must be the new ``Q y``.
         """
-        found, solution = [], self.solution if solution is None else solution
-        for signal in signals:
-            values, axes = self.group(signal, less)
+        signals, found = list(signals), self._found_lengths if solution is None else {}
+        solution, new = self.solution if solution is None else solution, [one for one in signals if one not in found]
+        for signal, (values, axes) in zip(new, self.groups(new, less), strict=True):
             turned = axes.T @ solution[signal, self.observed[signal]]
-            found.append((np.sum(turned**2 / values), -np.sum(np.log(values)), values.size))
-        lengths, logs, counts = np.array(found).reshape(-1, 3).T
+            found[signal] = (np.sum(turned**2 / values), -np.sum(np.log(values)), values.size)
+        lengths, logs, counts = np.array([found[one] for one in signals]).reshape(-1, 3).T
         return lengths, logs, counts
+
+    @cached_property
+    def _found_lengths(self) -> dict[int, tuple[float, float, int]]:
+        """Cached answers of `lengths` per signal."""
+        return {}
 
     def log_density(self, random_state: np.random.Generator | None = None) -> tuple[float, float]:
         """Log density of the observed values, in nats with the 2 pi term, and its standard error: equation (20).
@@ -408,11 +431,11 @@ class PartialObservations:
         quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
         if not self.is_written_out:
             logs, error = self._lanczos(random_state)
-        else:
-            is_observed, error = self._side == "observed", 0.0
-            logs = -2 * float(np.sum(np.log(np.diag(self._observed_root if is_observed else self._missing_root))))
-            if not is_observed:  # a missing value removes its row
-                logs += covariances.log_determinant(self.covariance)
+        elif self._side == "observed":
+            logs, error = -2 * float(np.sum(np.log(np.diag(self._observed_root)))), 0.0
+        else:  # a missing value removes its row
+            logs = covariances.log_determinant(self.covariance)
+            logs, error = logs + 2 * float(np.sum(np.log(np.diag(self._missing_factor)))), 0.0
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
         return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
