@@ -5,9 +5,13 @@ from functools import cached_property
 import array_api_strict
 import numpy as np
 import pytest
+from scipy.linalg import eigh
+from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from spectralgp import Diffusion, Graph, GraphGPRegressor
 from spectralgp._basics import arrays
+from spectralgp.model.spectra import base, exact
 
 
 def blas_threads():
@@ -27,6 +31,38 @@ def test_up_to_512_rows_get_one_thread_and_the_setting_comes_back():
         with pytest.raises(KeyboardInterrupt), arrays.few_threads(1):
             raise KeyboardInterrupt
         assert blas_threads() == before
+
+
+def test_large_matrices_have_the_users_threads_inside_a_block_of_small_ones():
+    with threadpool_limits(2, user_api="blas"):
+        users = blas_threads()
+        with arrays.inner_threads(1):
+            assert blas_threads() == users  # nothing is limited yet
+        with arrays.few_threads(30):
+            for sizes, inside in (((513,), users), ((512,), {1}), ((500, 500, 2_000), users), ((30, 30, 2_000), {1})):
+                with arrays.inner_threads(*sizes):
+                    assert blas_threads() == inside
+                    with arrays.inner_threads(40):
+                        assert blas_threads() == {1}
+                    assert blas_threads() == inside
+                assert blas_threads() == {1}
+        assert blas_threads() == users
+
+
+def test_a_fit_to_few_signals_decomposes_a_large_graph_on_the_users_threads(monkeypatch):
+    seen = []
+
+    def watched(matrix, **settings):
+        seen.append((len(matrix), blas_threads()))
+        return eigh(matrix, **settings)
+
+    monkeypatch.setattr(exact, "eigh", watched)
+    monkeypatch.setattr(base, "eigh", watched)
+    graph, rng = Graph.from_edges([(node, node + 1) for node in range(519)]), np.random.default_rng(0)
+    with threadpool_limits(2, user_api="blas"):
+        GraphGPRegressor(graph, Diffusion(), RBF(1.0)).fit(rng.standard_normal((3, 1)), rng.standard_normal((3, 520)))
+        assert {number for size, threads in seen for number in threads if size == 520} == blas_threads()
+        assert {number for size, threads in seen for number in threads if size == 3} == {1}
 
 
 def test_products_of_stacked_rows_are_those_of_each():

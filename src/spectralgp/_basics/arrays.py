@@ -6,8 +6,9 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,34 +17,46 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-SMALL = 512  # rows of a matrix below which threads cost more than they bring
+SMALL = 512  # rows of a square matrix below which threads cost more than they bring
 
 
-# the limit applies to the process: the first thread of Python inside sets it, and the last one restores the user's
+# limits apply to the process: the first thread of Python inside notes the user's, and the last one restores them
 _lock = threading.Lock()
-_inside: list[dict[Any, int]] = []  # per thread inside, the user's numbers of threads of linear algebra
+_limits: list[dict[Any, int]] = []  # numbers of threads of linear algebra: the user's, and of each block inside
 # in a forked process no thread is left to release the lock
 if sys.platform != "win32":  # which has no fork
     os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
 
 @contextmanager
-def few_threads(n_rows: int) -> Iterator[None]:
-    """One linear algebra thread while matrices are small: on several, many small decompositions are slower."""
-    if n_rows > SMALL:
+def few_threads(*sizes: int) -> Iterator[None]:
+    """One linear algebra thread for small matrices; inside such a block, the user's threads again for large ones.
+
+    Sizes are the rows of a square matrix, or the three dimensions of a product: on several threads, many small
+    decompositions are slower.
+    """
+    is_small = prod(sizes) <= SMALL ** len(sizes)
+    if not (is_small or _limits):
         yield
         return
     with _lock:
-        _inside.append(_inside[0] if _inside else {pool: pool.get_num_threads() for pool in _pools()})
-        if len(_inside) == 1:
-            _set_threads(dict.fromkeys(_pools(), 1))
+        users = _limits[0] if _limits else {pool: pool.get_num_threads() for pool in _pools()}
+        own = {pool: 1 if is_small else number for pool, number in users.items()}
+        _limits[:] = [*(_limits or [users]), own]
+        _set_threads(own)
     try:
         yield
     finally:
         with _lock:
-            users = _inside.pop()
-            if not _inside:
-                _set_threads(users)
+            _limits[:] = [one for one in _limits if one is not own]
+            _set_threads(_limits[-1])
+            if len(_limits) == 1:
+                _limits.clear()
+
+
+def inner_threads(*sizes: int) -> AbstractContextManager[None]:
+    """`few_threads` inside such a block; outside, threads stay as they are."""
+    return few_threads(*sizes) if _limits else nullcontext()
 
 
 @cache
@@ -53,6 +66,8 @@ def _pools() -> list[Any]:
 
 def _set_threads(n_threads: dict[Any, int]) -> None:
     for pool, number in n_threads.items():
+        if pool.get_num_threads() == number:
+            continue
         # else only the first thread that set a limit could change it
         if hasattr(pool, "clear_controlling_thread"):
             pool.clear_controlling_thread(force=True)
@@ -73,8 +88,9 @@ def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
 
 def times_matrix(stacked: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
     """Product of stacked rows with a matrix, in one call: NumPy would make one per stack."""
-    flat = stacked.reshape(-1, stacked.shape[-1]) @ matrix
-    return flat.reshape(*stacked.shape[:-1], matrix.shape[-1])
+    flat = stacked.reshape(-1, stacked.shape[-1])
+    with inner_threads(*flat.shape, matrix.shape[-1]):
+        return (flat @ matrix).reshape(*stacked.shape[:-1], matrix.shape[-1])
 
 
 def non_negative_root(array: Any) -> Any:

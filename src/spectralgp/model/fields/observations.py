@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.arrays import inner_threads, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs.operators import lanczos
 from spectralgp.model.fields import covariances
@@ -58,7 +58,13 @@ def weighted_system(complete: Covariance, weights: Any) -> LinearSystem:
 
 def inverse_root(matrix: Array) -> Array:
     """Lower triangular ``H`` with ``M^-1 = H^T H`` of a positive definite matrix, which is overwritten."""
-    return _inverse(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
+    return _inverse(_factor(matrix))
+
+
+def _factor(matrix: Array) -> Array:
+    """Lower Cholesky factor of a matrix, which is overwritten."""
+    with inner_threads(len(matrix)):
+        return np.asarray(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
 
 
 def _inverse(factor: Array) -> Array:
@@ -131,8 +137,7 @@ class PartialObservations:
     @cached_property
     def _missing_factor(self) -> Array:
         """Cholesky factor of the precision of missing values: of their part of ``C^-1``."""
-        entries = with_entries(self.covariance).submatrix(self.missing, inverse=True)
-        return np.asarray(cholesky(entries, lower=True, overwrite_a=True, check_finite=False))
+        return _factor(with_entries(self.covariance).submatrix(self.missing, inverse=True))
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero at missing entries.

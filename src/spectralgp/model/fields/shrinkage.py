@@ -12,7 +12,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
-from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.arrays import times_matrix, without_caches
 from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, Positive, Range, axes, gt
 
@@ -95,7 +95,7 @@ class Shrinkage:
 
     def diagonal(self, vectors: Array) -> Array:
         """Diagonal of ``A R A^T`` for a matrix ``A``."""
-        across = np.sum(np.square(vectors @ self.root.T), axis=-1)
+        across = np.sum(np.square(times_matrix(vectors, self.root.T)), axis=-1)
         return (self.worth * np.sum(np.square(vectors), axis=-1) + across) / self.total
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from array_api_compat import is_dask_array
 
-from spectralgp._basics.arrays import on_host, take, without_caches
+from spectralgp._basics.arrays import on_host, take, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.saved import Positive, axes, ge, gt
 from spectralgp.graphs import operators
@@ -327,7 +327,7 @@ class Signals:
         store = self._store
         product = next((known for other, known in store.transforms if other is matrix), None)
         if product is None:
-            product = np.vstack([store.values @ matrix, matrix.sum(axis=0)])
+            product = np.vstack([times_matrix(store.values, matrix), matrix.sum(axis=0)])
             # a new list: threads may look at the old one
             store.transforms = [*store.transforms[-1:], (matrix, product)]
         return product[self._rows] - self._level @ product if np.any(self._level) else product[self._rows]

@@ -237,7 +237,7 @@ class ExactSpectrum(Spectrum):
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
         values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
-        exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
+        exact = values[:, chosen] if self.forward is None else times_matrix(values, np.square(self.forward[chosen]).T)
         return exact, np.zeros(values.shape[0])
 
     def transform(self, signals: ArrayLike) -> Array:
