@@ -129,6 +129,7 @@ def test_densities_of_values_are_those_of_their_variances():
     std = standard_deviation(field, include_noise=True)[:, nodes]
     expected = -0.5 * (((Y_NEW - field.mean)[:, nodes] / std) ** 2 + np.log(2 * np.pi * std**2))
     assert oracle.relative_error(field.value_log_densities(Y_NEW[:, nodes], nodes), expected) < FORMULA
+    assert oracle.relative_error(field.mean_at(nodes), field.mean[:, nodes]) < FORMULA
 
 
 def test_conditioning_step_by_step_is_conditioning_at_once():

@@ -14,7 +14,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.utils.parallel import Parallel, delayed
 
-from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import ReportedCall, quietly, step_done
 from spectralgp.learning.candidates import Candidate, Stacking, learn_candidates
@@ -219,7 +218,7 @@ def _predicted(
         nothing = np.empty((others.shape[0], 0))
         return logs, nothing, nothing
     observed = others.units.restore(others.values)[:, nodes]
-    values, errors = prediction.value_log_densities(observed, nodes), observed - on_host(prediction.mean)[:, nodes]
+    values, errors = prediction.value_log_densities(observed, nodes), observed - prediction.mean_at(nodes)
     is_there = np.isfinite(observed)
     return logs, np.where(is_there, values, 0.0), np.where(is_there, errors, 0.0)
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from spectralgp._basics.arrays import non_negative_root, on_host, take
+from spectralgp._basics.arrays import non_negative_root, on_host, take, times_matrix
 from spectralgp._basics.checks import Array, Indices, Mask, as_integer, as_signals
 from spectralgp.model.fields import covariances
 from spectralgp.model.fields.covariances import Covariance, SignalDistribution, with_entries
@@ -227,6 +227,10 @@ class GaussianField(PredictiveDistribution):
     def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
         """Joint draws of values with their noise; observed ones do not vary; shape (n_draws, n_signals, n_nodes)."""
 
+    @abstractmethod
+    def mean_at(self, nodes: Indices) -> Array:
+        """Means at some nodes, shape (n_signals, n_some_nodes)."""
+
     @property
     def _n_nodes(self) -> int:
         return self.covariance.shape[1]
@@ -310,7 +314,7 @@ class GaussianField(PredictiveDistribution):
 
     def _marginals(self, nodes: Indices | None = None) -> tuple[Any, tuple[Array, ...]]:
         """Distribution of each value alone, of SciPy, and its parameters: normal, or a t."""
-        mean, std = self.mean if nodes is None else on_host(self.mean)[:, nodes], standard_deviation(self, True, nodes)
+        mean, std = self.mean if nodes is None else self.mean_at(nodes), standard_deviation(self, True, nodes)
         if np.isinf(self.freedom):
             return norm, (on_host(mean), on_host(std))
         freedom = self._tails[0][:, None]
@@ -375,6 +379,13 @@ class Field(GaussianField):
     @cached_property
     def mean(self) -> Any:
         return self.units.restore(self.covariance.basis.unload(self.centre))
+
+    def mean_at(self, nodes: Indices) -> Array:
+        if not self.covariance.is_written_out:
+            return np.asarray(on_host(self.mean)[:, nodes])
+        offset, vectors = np.asarray(self.units.offset), with_entries(self.covariance).basis.eigenvectors
+        centred = self.units.restore_scale(times_matrix(self.centre, vectors[nodes].T), nodes)
+        return np.asarray(centred + (offset[nodes] if offset.ndim else offset))
 
     @cached_property
     def _diagonal(self) -> tuple[Any, Array]:
@@ -561,6 +572,9 @@ class ConditionedField(GaussianField):
         levels = self._levels
         moved = 0.0 if levels is None else levels.shift(levels.factors)
         return self.units.restore((self.entries.signal_mean + moved + self._centre_values)[self.rows])
+
+    def mean_at(self, nodes: Indices) -> Array:
+        return np.asarray(self.mean[:, nodes])
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
         known = self.entries.signal_variance[self.rows] + (self.covariance.noise_variance if include_noise else 0.0)
