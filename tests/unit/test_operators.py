@@ -99,8 +99,32 @@ def test_sums_over_many_blocks_of_rows_are_those_of_one():
     for gram in (True, False):
         actual = fused.advance(fused.load(current), fused.load(previous), gram)
         expected = slow.advance(slow.load(current), slow.load(previous), gram)
-        for one, other in zip(actual, expected, strict=True):
+        assert oracle.relative_error(host(fused, actual[0]), host(slow, expected[0])) < EXACT
+        for one, other in zip(actual[1:], expected[1:], strict=True):
             assert oracle.relative_error(one, other) < EXACT
+    series = rng.standard_normal((4, N_COLUMNS))
+    filtered = [host(one, one.filtered(one.load(current), series)) for one in (fused, slow)]
+    assert oracle.relative_error(*filtered) < EXACT
+
+
+@every_path
+@every_graph
+@pytest.mark.parametrize("n_terms", [1, 2, 5])
+@pytest.mark.parametrize("mixes", [True, False])
+def test_filters_are_chebyshev_series_of_the_dense_operator(path, name, n_terms, mixes):
+    """Each output is a sum of ``T_k(A)`` times columns, or times one column."""
+    operator, signals = PATHS[path](name), columns(name)
+    matrix = dense_operator(name, "combinatorial", operator.bound)
+    series = np.random.default_rng(1).standard_normal((n_terms, N_COLUMNS, 2) if mixes else (n_terms, N_COLUMNS))
+    values, vectors = np.linalg.eigh(matrix)
+    matrices = series if mixes else np.array([np.diag(one) for one in series])
+    expected = sum(
+        (vectors * np.cos(k * np.arccos(np.clip(values, -1, 1)))) @ vectors.T @ signals.T @ one
+        for k, one in enumerate(matrices)
+    )
+    block = operator.load(signals)
+    assert oracle.relative_error(host(operator, operator.filtered(block, series)), expected) < 10 * tolerance(path)
+    assert np.array_equal(host(operator, block), host(operator, operator.load(signals)))
 
 
 @every_path
@@ -115,6 +139,8 @@ def test_products_of_blocks_are_dense_products(path, name):
     assert oracle.relative_error(operators.column_products(*blocks), np.sum(left * right, axis=1)) < close
     assert oracle.relative_error(host(operator, operators.row_products(*blocks))[:, 0], (left * right).sum(0)) < close
     assert oracle.relative_error(host(operator, operators.combine_columns(blocks[0], matrix)), left.T @ matrix) < close
+    several, both = operators.join_columns(*blocks), np.hstack([left.T @ matrix, right.T @ matrix])
+    assert oracle.relative_error(host(operator, operators.combine_columns(several, matrix)), both) < close
     assert operators.block_products(*blocks).dtype == operators.column_products(*blocks).dtype == np.float64
 
 

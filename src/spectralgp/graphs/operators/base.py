@@ -67,6 +67,12 @@ class Operator(ABC):
     def step(self, current: Any, previous: Any) -> Any:
         """``2 A current - previous``, which may overwrite `previous`."""
 
+    def step_plus(self, current: Any, previous: Any, columns: Any, coefficients: Array) -> Any:
+        """Return a `step` plus `term_of` columns and coefficients."""
+        following = self.step(current, previous)
+        following += term_of(columns, coefficients)
+        return following
+
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Next block of the recurrence, with its products with itself and with the current block."""
         following = self.step(current, previous)
@@ -86,21 +92,14 @@ class Operator(ABC):
     def filtered(self, columns: Any, coefficients: Array) -> Any:
         """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``; the block is not changed."""
         # coefficients G have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column
-        term = blocks.combine_columns if coefficients.ndim == 3 else blocks.scale_columns
-        n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
-        current, previous = self.zeros(n_outputs), self.zeros(n_outputs)
-        for number in range(n_terms - 1, 0, -1):
-            following = self.step(current, previous)
-            following += term(columns, coefficients[number])
-            current, previous = following, current
-            mention(f"filter {n_terms - number} of {n_terms - 1}")
-        # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
-        last = previous * -0.5
-        following = self.step(current, previous)
-        following *= 0.5
-        following += last
-        following += term(columns, coefficients[0])
-        return following
+        n_steps = len(coefficients) - 1
+        current, previous = term_of(columns, coefficients[-1]), self.zeros(coefficients.shape[-1])
+        for number in reversed(range(n_steps)):
+            if number == 0:  # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
+                current *= 0.5
+            current, previous = self.step_plus(current, previous, columns, coefficients[number]), current
+            mention(f"filter {n_steps - number} of {n_steps}")
+        return current
 
     def probed(self, probes: Any, coefficients: Array) -> Any:
         """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
@@ -116,6 +115,11 @@ class Operator(ABC):
             return float(blocks.block_products(left, right)[0, 0])
 
         return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
+
+
+def term_of(columns: Any, coefficients: Array) -> Any:
+    """``columns @ coefficients`` for a matrix, or the columns times a number each."""
+    return (blocks.combine_columns if coefficients.ndim == 2 else blocks.scale_columns)(columns, coefficients)
 
 
 def random_signs(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:

@@ -51,8 +51,11 @@ def column_products(left: Any, right: Any) -> Array:
 
 @singledispatch
 def combine_columns(block: Any, matrix: Array) -> Any:
-    """``block @ matrix`` with a small matrix from the host."""
-    return block @ _such_as(block, matrix)
+    """``block @ matrix`` with a small matrix from the host; of each group of columns if the block has several."""
+    if block.shape[1] == matrix.shape[0]:
+        return block @ _such_as(block, matrix)
+    reshape = array_namespace(block).reshape
+    return reshape(reshape(block, (-1, matrix.shape[0])) @ _such_as(block, matrix), (block.shape[0], -1))
 
 
 @singledispatch

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.operators.base import Operator
 
-REORDERED_FROM = 50_000  # nodes, from which an order is worth finding in which neighbours lie close in memory
+REORDERED_FROM = 5_000  # nodes, from which an order is worth finding in which neighbours lie close in memory
 VALUES_READ_AT_ONCE = 2**22
 FEWEST_IN_PARALLEL = 2**17  # values of a block, below which threads cost more than they save
 
@@ -74,7 +74,14 @@ class CpuOperator(Operator):
         return np.column_stack([self.diagonal, row_squares(self.indptr, self.weights)]).astype(self.dtype)
 
     def step(self, current: Any, previous: Any) -> Any:
-        self._run("step", current, previous)
+        self._run("step", current, previous, None)
+        return previous
+
+    def step_plus(self, current: Any, previous: Any, columns: Any, coefficients: Array) -> Any:
+        if coefficients.ndim == 2:
+            return super().step_plus(current, previous, columns, coefficients)
+        term = np.ascontiguousarray(columns), coefficients.astype(self.dtype)
+        self._run("step", current, previous, term)
         return previous
 
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
@@ -85,7 +92,7 @@ class CpuOperator(Operator):
         self._run("step_sums", current, previous, squares, crosses)
         return previous, squares.sum(axis=0), crosses.sum(axis=0)
 
-    def _run(self, loop: str, current: Any, previous: Any, *sums: Array) -> None:
+    def _run(self, loop: str, current: Any, previous: Any, *others: Any) -> None:
         """One step by a compiled loop, with at most one thread per block of rows."""
         from numba import get_num_threads, set_num_threads
 
@@ -94,7 +101,7 @@ class CpuOperator(Operator):
         matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
         for view in matrix:
             view.flags.writeable = False  # Numba would compile anew for arrays that are not
-        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous, *sums)
+        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous, *others)
         if _first_process and _first_process[0] != os.getpid():
             getattr(loops, f"serial_{loop}")(*arguments)
             return

@@ -16,7 +16,8 @@ MOST_PARTS = 64  # partial sums, added up in a fixed order
 
 # jitable, not compiled itself: a compiled function in their closure would keep the others out of Numba's cache
 @register_jitable(fastmath=True)
-def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int) -> None:
+def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, term: Any = None) -> None:
+    """Rows of a step; a term, if given, is a block and a factor for each of its columns."""
     indptr, indices, weights, diagonal = matrix
     n_columns = current.shape[1]
     total = np.empty(n_columns, current.dtype)
@@ -31,6 +32,9 @@ def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop
             value = current[row, column]
             laplacian = diagonal[row] * value - total[column]
             previous[row, column] = scale * laplacian - 2 * value - previous[row, column]
+        if term is not None:  # known when the loop is compiled
+            for column in range(n_columns):
+                previous[row, column] += term[1][column] * term[0][row, column]
 
 
 @register_jitable(fastmath=True)
@@ -52,12 +56,12 @@ def _add(
                     crosses[column] += previous[row, column] * current[row, column]
 
 
-def _step(matrix: Any, scale: Any, current: Any, previous: Any) -> None:
+def _step(matrix: Any, scale: Any, current: Any, previous: Any, term: Any) -> None:
     n_nodes = current.shape[0]
     for block in prange((n_nodes + BLOCK - 1) // BLOCK):
         first = block * BLOCK
         last = min(first + BLOCK, n_nodes)
-        _rows(matrix, scale, current, previous, first, last)
+        _rows(matrix, scale, current, previous, first, last, term)
 
 
 def _step_sums(matrix: Any, scale: Any, current: Any, previous: Any, squares: Any, crosses: Any) -> None:
