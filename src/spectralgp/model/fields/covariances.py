@@ -132,6 +132,10 @@ class Covariance(SignalDistribution):
         """Values of a block, on the host."""
         return block
 
+    def repeated(self, n_sets: int) -> Covariance:
+        """Covariance of independent sets of such signals, one set after the other; itself if blocks can be stacked."""
+        return self
+
     @abstractmethod
     def inner(self, left: Any, right: Any) -> Any:
         """Sums of the products of two blocks' entries, one per set of signals, that multiply blocks."""
@@ -361,14 +365,11 @@ class QuadratureCovariance(Covariance):
         return 3e-8 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def repeated(self, n_sets: int) -> QuadratureCovariance:
-        """Covariance of independent sets of such signals, one set after the other."""
-        modes = self.rows.modes
-        vectors = np.asarray(np.kron(np.eye(n_sets), modes.vectors), dtype=float)
-        several = Modes(np.tile(modes.values, n_sets), vectors)
+        several = Modes(np.tile(self.rows.modes.values, n_sets), self.rows.modes.vectors)  # the vectors are of a set
         return self if n_sets == 1 else QuadratureCovariance(InputCovariance(several), self.nodes)
 
     def load(self, values: Array) -> Any:
-        return self.basis.load(values)
+        return self.basis.load(values.reshape(-1, values.shape[-1]))
 
     def unload(self, block: Any) -> Array:
         return np.asarray(on_host(self.basis.unload(block)))
@@ -407,10 +408,10 @@ class QuadratureCovariance(Covariance):
         return found, self.times(found) - found * self.noise_variance
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
-        modes, basis = self.rows.modes, self.basis
-        root = (modes.vectors * np.sqrt(modes.values)) @ modes.vectors.T
-        bank = FilterBank(lambda eigenvalues: self.nodes.kernel.response(eigenvalues)[None], root)
-        shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
+        def root(eigenvalues: Array) -> Array:
+            return np.outer(np.sqrt(self.rows.modes.values), self.nodes.kernel.response(eigenvalues))
+
+        shared = self._filtered(self.basis.white(self.shape[0], random_state), self.basis.series(root))
         return shared + self.nodes.draw_own(self.shape[0], random_state)
 
     def inverse_diagonal(self) -> Array:

@@ -34,6 +34,7 @@ DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
 VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error of variances by draws; the quantile of entries that have it
 MOST_DRAWN = 2**22  # values, of all draws together
 MOST_SOLVED = 2**17  # values of draws per solve, so that a step fits in the cache of the processor
+MOST_FILTERED = 2**19  # and by products alone, which take less time per value if there are more columns
 MOST_COLUMNS = 512  # values of signals whose parts of ``Q`` are found together
 DRAW_TOLERANCE = 1e-2  # of solves for draws, less than their Monte Carlo error
 MOST_GIVEN = 2**32  # operations for variances of the missing values of each signal given the others
@@ -164,25 +165,32 @@ class PartialObservations:
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
         complete = self.covariance
-        if values.ndim > 2 and not complete.is_written_out:  # one set at a time, to save memory
-            starts = [None] * len(values) if start is None else start
-            return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
+        if values.ndim > 2:
+            complete = complete.repeated(len(values))
         first = None if start is None else complete.load(start.copy())
-        weights, tolerance = complete.load(self.observed / complete.noise_variance), max(tolerance, complete.finest)
+        seen = complete.load(np.broadcast_to(self.observed.astype(float), values.shape))
+        weights, tolerance = seen / complete.noise_variance, max(tolerance, complete.finest)
         system = weighted_system(complete, weights)
         found = conjugate_gradients(system, weights * complete.load(values), first, tolerance)
-        return complete.unload(found * complete.load(self.observed.astype(float)))
+        return complete.unload(found * seen).reshape(values.shape)
 
     def times(self, values: Array) -> Array:
         """``C`` times values, shape (..., n_signals, n_nodes)."""
-        return self._through(self.covariance.times, values)
+        return self._through(lambda complete, block: complete.times(block), values)
 
-    def _through(self, verb: Callable[[Any], Any], values: Array) -> Array:
-        """Apply a verb of the covariance to values, one set of signals at a time if they cannot be stacked."""
-        complete = self.covariance
-        if values.ndim > 2 and not complete.is_written_out:
-            return np.stack([self._through(verb, one) for one in values])
-        return complete.unload(verb(complete.load(values)))
+    def _through(self, verb: Callable[[Covariance, Any], Any], values: Array) -> Array:
+        """Apply a verb of the covariance to values, some sets of signals at a time if they cannot be stacked."""
+        if values.ndim > 2 and not self.covariance.is_written_out and len(values) > self._n_at_once:
+            parts = np.split(values, range(self._n_at_once, len(values), self._n_at_once))
+            return np.concatenate([self._through(verb, some) for some in parts])
+        complete = self.covariance.repeated(len(values)) if values.ndim > 2 else self.covariance
+        return complete.unload(verb(complete, complete.load(values))).reshape(values.shape)
+
+    @property
+    def _n_at_once(self) -> int:
+        """Number of sets of signals per solve."""
+        most = MOST_SOLVED if self.covariance.is_written_out else MOST_FILTERED
+        return max(1, most // self.observed.size)
 
     def completed(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """Conditional mean of the complete values, and ``Q y``."""
@@ -247,7 +255,7 @@ class PartialObservations:
 
     def _moved_by_others(self, deviations: Array, solved: Array | None = None) -> Array:
         """Change of each entry's mean by deviations of all other entries."""
-        solved = self._through(self.covariance.solve, deviations) if solved is None else solved
+        solved = self._solved(deviations) if solved is None else solved
         return (self.inverse_diagonal * deviations - solved) * self._alone
 
     @cached_property
@@ -273,9 +281,8 @@ class PartialObservations:
             draws[:, self.missing] = solve_triangular(self._missing_factor, white, 1, lower=True, check_finite=False).T
             return draws, None
         draws, solutions = np.empty((2, n_draws, *self.observed.shape))
-        n_at_once = max(1, MOST_SOLVED // self.observed.size)
-        for first in range(0, n_draws, n_at_once):
-            some = slice(first, min(first + n_at_once, n_draws))
+        for first in range(0, n_draws, self._n_at_once):
+            some = slice(first, min(first + self._n_at_once, n_draws))
             prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
             completed, solutions[some] = self.completed(prior, None if start is None else start[some], tolerance)
             np.subtract(prior, completed, out=draws[some])
@@ -289,7 +296,10 @@ class PartialObservations:
     @cached_property
     def solved_deviations(self) -> Array:
         """``C^-1`` times each of the deviations."""
-        return self._through(self.covariance.solve, self.deviations)
+        return self._solved(self.deviations)
+
+    def _solved(self, values: Array) -> Array:
+        return self._through(lambda complete, block: complete.solve(block), values)
 
     @cached_property
     def variance(self) -> Array:

@@ -454,6 +454,9 @@ class Quadrature(Spectrum):
 
     def filtered(self, block: Any, filters: Filters) -> Any:
         coefficients = self._series(filters.matrices, max(SERIES_TOLERANCE, filters.tolerance))
+        n_out, n_in = coefficients.shape[:2]
+        if n_out == n_in and not coefficients[~np.eye(n_in, dtype=bool)].any():  # signals are not mixed
+            return self.operator.filtered(self._columns(block), np.einsum("iik->ki", coefficients))
         return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
