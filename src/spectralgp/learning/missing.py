@@ -126,7 +126,9 @@ class MissingValueExpectation(Expectation):
         is_cheap = n_missing * observed.size * sum(observed.shape) <= most_operations
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
-        return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
+        # a draw costs a share of a nat, whatever the number of values, of which a large graph's scores differ by many
+        coarse = 1 if task.spectrum.needs_passes else COARSE_DRAWS
+        return cls(task, min(coarse if is_coarse else FIRST_DRAWS, max_draws(task)))
 
     def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[fields.PartialObservations, Any]:
         """Partial observations of the signals under a model, and the mean of the autoregressive term."""
