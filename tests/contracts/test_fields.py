@@ -460,6 +460,22 @@ def test_partial_observations_on_a_quadrature(observed):
     assert abs(found - log_density) < ITERATIVE * abs(log_density) + STANDARD_ERRORS * error
 
 
+@every_mask
+def test_sets_of_signals_are_solved_together_on_a_quadrature(observed, monkeypatch):
+    """Five sets, two at a time."""
+    kind, chosen = KINDS["series"], observed.ravel()
+    monkeypatch.setattr(seeing, "MOST_FILTERED", 2 * observed.size)
+    seen, values = fields.PartialObservations(kind.covariance, SIGNALS, observed), kind.block(3, 5)
+    flat, expected = values.reshape(5, -1), np.zeros((5, observed.size))
+    expected[:, chosen] = np.linalg.solve(kind.dense[np.ix_(chosen, chosen)], flat[:, chosen].T).T
+    assert relative_error(seen.solve(values).reshape(5, -1), expected) < ITERATIVE
+    assert relative_error(seen.times(values).reshape(5, -1), flat @ kind.dense) < kind.limit
+    inverse = seen.times(values, inverse=True).reshape(5, -1)
+    assert relative_error(inverse, np.linalg.solve(kind.dense, flat.T).T) < kind.limit
+    several, state = seen.draws(5, np.random.default_rng(0))[0], np.random.default_rng(0)
+    assert relative_error(several, np.concatenate([seen.draws(1, state)[0] for _ in range(5)])) < ITERATIVE
+
+
 @pytest.mark.parametrize(("share", "gain"), [(0.1, 10.0), (0.5, 2.0), (0.9, 0.99)])
 def test_log_determinants_by_probes_of_missing_values_are_more_exact(share, gain, monkeypatch):
     """As long as these are not nearly all: then observed values are probed."""

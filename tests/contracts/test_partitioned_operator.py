@@ -166,7 +166,7 @@ def test_arithmetic_is_that_of_arrays(pair):
             "reflected": 2 * left,
             "power": left**2,
             "combined": operators.combine_columns(left, matrix),
-            "scaled": operators.scale_columns(left, np.arange(4.0)),
+            "scaled": operators.combine_columns(left, np.arange(4.0)),
             "beside": operators.join_columns(left, one),
             "chosen": operators.take_columns(left, np.array([2, 0])),
             "rows": operators.row_products(left, right),

@@ -22,7 +22,6 @@ from spectralgp.graphs.operators.blocks import (
     combine_columns,
     join_columns,
     row_products,
-    scale_columns,
     take_columns,
 )
 from spectralgp.graphs.operators.choose import PlainOperator, make_operator, precision_of

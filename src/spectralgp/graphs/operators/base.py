@@ -68,9 +68,9 @@ class Operator(ABC):
         """``2 A current - previous``, which may overwrite `previous`."""
 
     def step_plus(self, current: Any, previous: Any, columns: Any, coefficients: Array) -> Any:
-        """Return a `step` plus `term_of` columns and coefficients."""
+        """Return a `step` plus combined columns."""
         following = self.step(current, previous)
-        following += term_of(columns, coefficients)
+        following += blocks.combine_columns(columns, coefficients)
         return following
 
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
@@ -93,7 +93,8 @@ class Operator(ABC):
         """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``; the block is not changed."""
         # coefficients G have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column
         n_steps = len(coefficients) - 1
-        current, previous = term_of(columns, coefficients[-1]), self.zeros(coefficients.shape[-1])
+        current = blocks.combine_columns(columns, coefficients[-1])
+        previous = self.zeros(coefficients.shape[-1])
         for number in reversed(range(n_steps)):
             if number == 0:  # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
                 current *= 0.5
@@ -115,11 +116,6 @@ class Operator(ABC):
             return float(blocks.block_products(left, right)[0, 0])
 
         return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
-
-
-def term_of(columns: Any, coefficients: Array) -> Any:
-    """``columns @ coefficients`` for a matrix, or the columns times a number each."""
-    return (blocks.combine_columns if coefficients.ndim == 2 else blocks.scale_columns)(columns, coefficients)
 
 
 def random_signs(operator: Operator, n_columns: int, random_state: np.random.Generator) -> Any:

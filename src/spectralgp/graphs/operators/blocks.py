@@ -51,17 +51,14 @@ def column_products(left: Any, right: Any) -> Array:
 
 @singledispatch
 def combine_columns(block: Any, matrix: Array) -> Any:
-    """``block @ matrix`` with a small matrix from the host; of each group of columns if the block has several."""
+    """``block @ matrix``, a small one from the host, of each group of columns; or columns times a factor each."""
+    xp = array_namespace(block)
+    given = xp.asarray(matrix, dtype=block.dtype, device=device(block))
+    if matrix.ndim == 1:
+        return block * given
     if block.shape[1] == matrix.shape[0]:
-        return block @ _such_as(block, matrix)
-    reshape = array_namespace(block).reshape
-    return reshape(reshape(block, (-1, matrix.shape[0])) @ _such_as(block, matrix), (block.shape[0], -1))
-
-
-@singledispatch
-def scale_columns(block: Any, factors: Array) -> Any:
-    """Columns times one factor each, from the host."""
-    return block * _such_as(block, factors)
+        return block @ given
+    return xp.reshape(xp.reshape(block, (-1, matrix.shape[0])) @ given, (block.shape[0], -1))
 
 
 @singledispatch
@@ -74,8 +71,3 @@ def join_columns(left: Any, right: Any) -> Any:
 def take_columns(block: Any, columns: NDArray[np.intp]) -> Any:
     """Block with some of the columns of another."""
     return take(block, columns, axis=1)
-
-
-def _such_as(block: Any, values: Array) -> Any:
-    """Values from the host in the library, the type and on the device of a block."""
-    return array_namespace(block).asarray(values, dtype=block.dtype, device=device(block))

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
-from spectralgp.graphs.operators import block_products, column_products, combine_columns, scale_columns
+from spectralgp.graphs.operators import block_products, column_products, combine_columns
 from spectralgp.graphs.operators.cpu import gershgorin_bound, row_squares
 from spectralgp.graphs.partitioned.folder import read_owners, read_partition, read_verified
 
@@ -301,14 +301,13 @@ def clenshaw_steps(
         state.carried["columns"] = block
         shape = (len(block), coefficients.shape[-1])
         state.blocks.extend(local.xp.zeros(shape, dtype=block.dtype) for _ in range(2))
-    term = combine_columns if coefficients.ndim == 3 else scale_columns
     for number, n_rows in enumerate(ends):
         current, previous = state.blocks
         is_half = is_last and number == len(coefficients) - 1
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
             previous[:n_rows] -= current[:n_rows]
         local.step(scale / 2 if is_half else scale, current, previous, n_rows)
-        previous[:n_rows] += term(state.carried["columns"][:n_rows], coefficients[number])
+        previous[:n_rows] += combine_columns(state.carried["columns"][:n_rows], coefficients[number])
         state.blocks.reverse()
 
 

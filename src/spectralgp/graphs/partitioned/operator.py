@@ -299,8 +299,7 @@ WIDTHS: dict[Any, Callable[..., int]] = {  # numbers of columns of the results
     blocks.row_products: lambda left, right: 1,
     blocks.join_columns: lambda left, right: left.n_columns + right.n_columns,
     blocks.take_columns: lambda block, columns: len(columns),
-    blocks.combine_columns: lambda block, matrix: matrix.shape[1],
-    blocks.scale_columns: lambda block, factors: block.n_columns,
+    blocks.combine_columns: lambda block, matrix: matrix.shape[-1],
 }
 for function, width in WIDTHS.items():
     function.register(PartitionedBlock, partial(_mapped, function, width))

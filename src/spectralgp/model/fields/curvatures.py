@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.operators import column_products, lanczos, random_signs, scale_columns
+from spectralgp.graphs.operators import column_products, combine_columns, lanczos, random_signs
 from spectralgp.model.fields.covariances import Covariance, QuadratureCovariance
 from spectralgp.model.fields.factors import GraphNodeCovariance, InputCovariance
 from spectralgp.model.fields.krylov import STEPS_BETWEEN, LinearSystem, conjugate_gradients, gauss_quadrature
@@ -276,7 +276,7 @@ class ProbedLatentCovariance(LatentCovariance):
             precondition=precondition,
             inner=inner,
             smallest=float(np.min(precision)),  # eigenvalues of the system are one or more
-            scaled=scale_columns,
+            scaled=combine_columns,
         )
         apart = np.where(seen, 0.0, rights)  # entries with a slope and zero curvature
         rest = loaded(np.where(seen, rights / scale, 0.0))

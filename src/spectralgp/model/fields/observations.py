@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -164,9 +164,7 @@ class PartialObservations:
         return image
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
-        complete = self.covariance
-        if values.ndim > 2:
-            complete = complete.repeated(len(values))
+        complete = self.covariance.repeated(len(values)) if values.ndim > 2 else self.covariance
         first = None if start is None else complete.load(start.copy())
         seen = complete.load(np.broadcast_to(self.observed.astype(float), values.shape))
         weights, tolerance = seen / complete.noise_variance, max(tolerance, complete.finest)
@@ -174,17 +172,15 @@ class PartialObservations:
         found = conjugate_gradients(system, weights * complete.load(values), first, tolerance)
         return complete.unload(found * seen).reshape(values.shape)
 
-    def times(self, values: Array) -> Array:
-        """``C`` times values, shape (..., n_signals, n_nodes)."""
-        return self._through(lambda complete, block: complete.times(block), values)
-
-    def _through(self, verb: Callable[[Covariance, Any], Any], values: Array) -> Array:
-        """Apply a verb of the covariance to values, some sets of signals at a time if they cannot be stacked."""
-        if values.ndim > 2 and not self.covariance.is_written_out and len(values) > self._n_at_once:
+    def times(self, values: Array, inverse: bool = False) -> Array:
+        """``C`` or ``C^-1`` times values, shape (..., n_signals, n_nodes)."""
+        complete = self.covariance
+        if values.ndim > 2 and not complete.is_written_out and len(values) > self._n_at_once:
             parts = np.split(values, range(self._n_at_once, len(values), self._n_at_once))
-            return np.concatenate([self._through(verb, some) for some in parts])
-        complete = self.covariance.repeated(len(values)) if values.ndim > 2 else self.covariance
-        return complete.unload(verb(complete, complete.load(values))).reshape(values.shape)
+            return np.concatenate([self.times(some, inverse) for some in parts])
+        complete = complete.repeated(len(values)) if values.ndim > 2 else complete
+        block = complete.load(values)
+        return complete.unload(complete.solve(block) if inverse else complete.times(block)).reshape(values.shape)
 
     @property
     def _n_at_once(self) -> int:
@@ -255,7 +251,7 @@ class PartialObservations:
 
     def _moved_by_others(self, deviations: Array, solved: Array | None = None) -> Array:
         """Change of each entry's mean by deviations of all other entries."""
-        solved = self._solved(deviations) if solved is None else solved
+        solved = self.times(deviations, inverse=True) if solved is None else solved
         return (self.inverse_diagonal * deviations - solved) * self._alone
 
     @cached_property
@@ -296,10 +292,7 @@ class PartialObservations:
     @cached_property
     def solved_deviations(self) -> Array:
         """``C^-1`` times each of the deviations."""
-        return self._solved(self.deviations)
-
-    def _solved(self, values: Array) -> Array:
-        return self._through(lambda complete, block: complete.solve(block), values)
+        return self.times(self.deviations, inverse=True)
 
     @cached_property
     def variance(self) -> Array:
