@@ -238,6 +238,16 @@ def test_few_missing_values_are_completed_exactly_in_coarse_fits_too():
     assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4
 
 
+def test_a_rough_fit_on_a_large_graph_takes_one_draw():
+    """By the exact evidence it costs about half a parameter's nats times missing over observed information."""
+    task = task_of("30%", spectrum=Chebyshev(n_probes="exact"))
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 1
+    assert MissingValueExpectation.of(task).n_draws == 8
+    rough, fine = learn_incomplete(task, Polynomial(2), Sqp().coarse()), learn(task_of("30%"), Polynomial(2))
+    exact = dataclasses.replace(rough.model, spectrum=fine.model.spectrum)
+    assert log_marginal_likelihood(exact, INPUTS, task.signals.values) > fine.log_likelihood - 3.0
+
+
 def test_one_draw_completes_signals_without_their_mean():
     """A prior draw, moved by what it misses of the values: on average the mean, about it the covariance."""
     task = task_of("30%")
