@@ -1,10 +1,13 @@
 """Signals with missing values through the estimator: ways to say so, imputation, nowcasting, more signals."""
 
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import multivariate_normal
 from settings import PAPER
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
@@ -12,9 +15,11 @@ from sklearn.metrics import r2_score
 
 import oracle
 from oracle import relative_error
-from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking, load
 from spectralgp.estimators.answers import training_numbers
-from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP
+from spectralgp.learning import fitting
+from spectralgp.learning.missing import with_evidence
+from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES = 16, 9
 RNG = np.random.default_rng(2)
@@ -275,6 +280,28 @@ def test_going_on_in_two_steps_is_the_same_as_in_one(settings):
     model = paper(**settings).fit(X[:10], Y[:10])
     one, two = model.condition_on(X[10:], Y[10:]), model.condition_on(X[10:13], Y[10:13]).condition_on(X[13:], Y[13:])
     assert relative_error(one.predict(NEW), two.predict(NEW)) < ITERATIVE
+
+
+@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
+def test_the_evidence_is_computed_when_it_is_asked_for(spectrum, fitted, monkeypatch, tmp_path):
+    """By the density of the observed values; a saved, a pickled and an updated model have the same."""
+    asked = []
+    monkeypatch.setattr(fitting, "with_evidence", lambda *given: asked.append(given) or with_evidence(*given))
+    model = paper(spectrum=spectrum).fit(X, INCOMPLETE)
+    model.impute(X, INCOMPLETE)
+    model.summary()
+    copied = pickle.loads(pickle.dumps(model))
+    assert not asked
+    more = model.condition_on(NEW, np.zeros((2, N_NODES)))
+    model.save(tmp_path / "model.sgp")
+    seen = np.flatnonzero(MASK.ravel())
+    prior = replace(model.fits_[0].model, spectrum=fitted.spectrum_)
+    matrix = oracle.covariance(model.input_kernel_[0](X), prior.node_covariance(), prior.noise_variance)
+    expected = multivariate_normal(cov=matrix[np.ix_(seen, seen)]).logpdf((Y - model.center_).ravel()[seen])
+    for one in (model, copied, load(tmp_path / "model.sgp"), more):
+        error = 0.0 if spectrum == "exact" else STANDARD_ERRORS * one.fits_[0].probe_error
+        assert abs(one.log_marginal_likelihood_ - expected) < MASKED * abs(expected) + error
+        assert one.log_marginal_likelihood_ == one.fits_[0].log_likelihood == model.log_marginal_likelihood_
 
 
 def test_transfer_keeps_what_was_learnt():

@@ -60,7 +60,7 @@ def mixture_summary(learnt: FittedModels) -> str:
     from spectralgp.show.report.words import count
 
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
-    graph = learnt.fits[0].model.spectrum.graph
+    graph = learnt.raw_fits[0].model.spectrum.graph
     n_models = int(np.sum(learnt.weights > 0))
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(n_signals, 'signal')} on {count(n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
@@ -77,7 +77,8 @@ def mixture_summary(learnt: FittedModels) -> str:
 
 def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]]:
     """Names and descriptions of the filters, inputs, noise and corrections of one model."""
-    fit, candidate, first = learnt.fits[member], learnt.candidates[member], learnt.draws[member].models[0]
+    candidate, first = learnt.candidates[member], learnt.draws[member].models[0]
+    fit = candidate.in_units(learnt.raw_fits[member])
     model, signals = fit.model, candidate.task.signals
     has = {
         "signal": True,

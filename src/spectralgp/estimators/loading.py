@@ -139,8 +139,7 @@ def _regressor(found: Any) -> GraphGPRegressor:
     model._effects = fitted.effects
     set_features(model, n_features, fitted.feature_names_in)
     form = SignalFormat(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
-    model._show(learnt, found.learnt.fits, form)
-    model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+    model._show(learnt, form, (found.learnt.fits, fitted.log_marginal_likelihood))
     return model
 
 

@@ -27,7 +27,7 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.estimators import observing as observers
 from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
-from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
+from spectralgp.learning import Candidate, Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.missing import objective_of
 from spectralgp.model import fields
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # relative to the interval of the spectrum: tolerance for eigenvalues beyond it
+Reported = tuple[tuple[Fit, ...], float]  # fits and log likelihood, of models since conditioned on other signals
 
 
 class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator):
@@ -121,6 +122,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         the weighted mean when stacked.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked; of the signals learnt from if others have missing values.
+        With missing values it is computed at the first use, here and in `fits_`.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
@@ -281,9 +283,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
             learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
-        self._show(learnt, learnt.fits, training.form_given(learnt.conditioned_on))
+        self._show(learnt, training.form_given(learnt.conditioned_on))
         self.input_recipe_: InputRecipe | None = None
-        self.log_marginal_likelihood_ = learnt.log_likelihood
         return self
 
     @property
@@ -292,23 +293,34 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         found, learnt = list[Warning](), self.learnt_
         # without a prior the bound is a choice of the user's, and met as often as not
         has_prior = learnt.candidates[0].task.prior is not None
-        if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.fits] > 0.5:
+        if has_prior and learnt.weights @ [fit.is_noise_at_bound for fit in learnt.raw_fits] > 0.5:
             found.append(
                 UserWarning(
                     "the noise is at its lower bound: the data do not identify any noise, and intervals may be too "
                     "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it."
                 )
             )
-        failed = [fit for fit in learnt.fits if not fit.converged]
+        failed = [fit for fit in learnt.raw_fits if not fit.converged]
         if failed:
             text = f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. "
             found.append(ConvergenceWarning(f"{text}Its certificate says how far it is from a maximum."))
         return found
 
-    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.SignalFormat) -> None:
+    @property
+    def fits_(self) -> tuple[Fit, ...]:
+        """Certificate, message and stages of each model's fit."""
+        return self.learnt_.fits if self._reported is None else self._reported[0]
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Log marginal likelihood of `Y` as given, in nats."""
+        return self.learnt_.log_likelihood if self._reported is None else self._reported[1]
+
+    def _show(self, learnt: FittedModels, form: reading.SignalFormat, reported: Reported | None = None) -> None:
         """Set the learnt models and their attributes, in the units of `Y` and the order of its columns."""
+        fits = map(Candidate.in_units, learnt.candidates, learnt.raw_fits) if reported is None else reported[0]
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
-        self.learnt_, self._form, self.fits_ = learnt, form, fits
+        self.learnt_, self._form, self._reported, self._models = learnt, form, reported, models
         self.graph_ = models[0].spectrum.graph
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
@@ -490,7 +502,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs as kernels take them; `as_given` if a matrix may be that of the training signals."""
-        form, kept = self.fits_[0].model.input_kernel.form, self._form.kept
+        form, kept = self._models[0].input_kernel.form, self._form.kept
         n_features = getattr(self, "n_features_in_", 0)
         inputs = form.read_new(X, n_features, lambda features: reading.checked_inputs(self, features))
         return form.with_kept(form.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
@@ -668,8 +680,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     @property
     def _fitted(self) -> list[Shown]:
         """The models and their weights, as `average_response` takes them."""
-        members = zip(self.kernel_weights_, self.fits_, self.learnt_.candidates, strict=True)
-        return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
+        members = zip(self.kernel_weights_, self._models, self.learnt_.candidates, strict=True)
+        return [(weight, model, 1.0, candidate.carried) for weight, model, candidate in members]
 
     def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
         """Kind of a learnt filter: low-pass, high-pass, band-pass, band-stop, several humps or flat.
@@ -760,13 +772,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for missing values.")
-        features = self.fits_[0].model.input_kernel.form.some(features, kept)
+        features = self._models[0].input_kernel.form.some(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
         observed_by = observers.new_observed_by(self, given, alignment, values, asked=False)
         observed_by = None if observed_by is None else observed_by.some(kept)
-        more = answers.with_more_signals(self.learnt_, features, signals[kept], observed_by)
-        other._show(more, self.fits_, form)
+        more = answers.with_more_signals(self.learnt_.with_evidence, features, signals[kept], observed_by)
+        other._show(more, form, (self.fits_, self.log_marginal_likelihood_))
         return other
 
     def transfer(self, graph: Any) -> Self:
@@ -787,9 +799,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         """
         check_is_fitted(self)
         other = reading.given_graph(graph)
-        learnt, fresh = answers.moved_to_graph(self.learnt_, other), copy.copy(self)
+        learnt, fresh = answers.moved_to_graph(self.learnt_.with_evidence, other), copy.copy(self)
         fresh.graph = graph
-        fresh._show(learnt, learnt.fits, replace(self._form.on(other), kept=np.empty(0, dtype=bool), labels=None))
+        form = replace(self._form.on(other), kept=np.empty(0, dtype=bool), labels=None)
+        fresh._show(learnt, form, (learnt.fits, self.log_marginal_likelihood_))
         return fresh
 
     @takes_auxiliary_data
@@ -844,7 +857,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
             is_new, given_labels = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
             note = training_note(int(np.sum(~is_new)), len(rows))
             if is_new.any():
-                new = self.fits_[0].model.input_kernel.form.some(inputs, is_new)
+                new = self._models[0].input_kernel.form.some(inputs, is_new)
                 own = None if observed_by is None else observed_by.some(is_new)
                 at = fields.observed_with(self.posterior_.at(new), own)
                 held_out = NewSignals(given_labels[is_new].tolist(), new, observed[is_new], at)

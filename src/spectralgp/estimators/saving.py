@@ -73,7 +73,7 @@ def _regressor_parts(model: Any) -> dict[str, Any]:
     return {
         "estimator": {"parameters": parameters, "fitted": fitted},  # first: errors then have the names that users know
         "candidates": model.learnt_.candidates,
-        "learnt": {name: getattr(model.learnt_, name) for name in KEPT} | {"fits": model.fits_},
+        "learnt": {name: getattr(model.learnt_.with_evidence, name) for name in KEPT} | {"fits": model.fits_},
     }
 
 

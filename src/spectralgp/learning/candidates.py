@@ -321,7 +321,7 @@ def learn(
     if not isinstance(graph_kernel, GraphKernel):
         raise TypeError(f"graph_kernel must be a graph kernel such as Polynomial(3); got {graph_kernel!r}.")
     with reporting_to(progress):
-        return learn_all([task], [graph_kernel], as_solver(solver))[0]
+        return with_evidence(task, learn_all([task], [graph_kernel], as_solver(solver))[0])
 
 
 def learn_all(
@@ -345,7 +345,7 @@ def learn_all(
         if task.is_complete:
             found = solver.fit(task, own, starts if len(starts) == len(group) else None)
         else:
-            found = [with_evidence(task, learn_incomplete(task, own[0], solver, known[group[0]]))]
+            found = [learn_incomplete(task, own[0], solver, known[group[0]])]
         fits |= zip(group, found, strict=True)
     return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
 
@@ -370,7 +370,7 @@ def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
         candidate = replace(variant, scale=scale).candidate
         task = candidate.learning
         with quietly():
-            (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
+            fit = with_evidence(task, learn_all([task], [candidate.kernel], solver.coarse())[0])
         cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat per node
         found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
     return max(found, key=itemgetter(0))[1:]

@@ -48,13 +48,23 @@ class FittedModels:
     filling: Annotated[Array, axes("n_members")] | None = None  # weights of imputed values, if they differ
     note: str = ""  # for the summary: treatment of many signals
     conditioned_on: Annotated[Indices | None, UNSAVED] = None  # signals of the posterior; all unless given
+    is_expected: Annotated[bool, UNSAVED] = False  # whether likelihoods of `raw_fits` are those of imputed signals
 
     __getstate__ = without_caches
 
     @cached_property
+    def with_evidence(self) -> FittedModels:
+        """These models with the likelihoods of observed values in `raw_fits`, which take as long as a fit's steps."""
+        if not self.is_expected:
+            return self
+        pairs = zip(self.candidates, self.raw_fits, strict=True)
+        fits = tuple(with_evidence(candidate.learning, fit) for candidate, fit in pairs)
+        return replace(self, raw_fits=fits, is_expected=False)
+
+    @cached_property
     def fits(self) -> tuple[Fit, ...]:
-        """Fits in the user's units."""
-        pairs = zip(self.raw_fits, self.candidates, strict=True)
+        """Fits in the user's units, with the likelihoods of observed values."""
+        pairs = zip(self.with_evidence.raw_fits, self.candidates, strict=True)
         return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
     @cached_property
@@ -121,7 +131,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                 candidates, drawn, learning, given = conditioning(candidates, drawn, weights, rows, random_state)
                 note = f"{learning} {note}".rstrip()
             draws, posterior = condition_all(candidates, weights, drawn, chosen.filling)
-            if rows is not None and given is None:
+            is_expected = rows is None or given is not None
+            if not is_expected:
                 posteriors = [one for _, one in posterior.parts]
                 fits = [with_full_evidence(*one, posteriors) for one in zip(candidates, fits, drawn, strict=True)]
     finally:
@@ -130,7 +141,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                 signals.release()
             release_passes(choices.setting.task.graph)
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
-    return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given)
+    return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given, is_expected)
 
 
 def _validation(choices: Choices, random_state: np.random.Generator) -> Folds | HiddenEntries:
@@ -152,7 +163,7 @@ def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> lis
         solver = solver.coarse()  # more draws of missing values would not change predictions
     with quietly() if is_stacked else nullcontext():
         if chosen.is_learnt:
-            fits = [with_evidence(task, fit) for task, fit in zip(tasks, starts, strict=True) if fit is not None]
+            fits = [fit for fit in starts if fit is not None]
         else:
             fits = learn_candidates(candidates, tasks, solver, starts)
     if is_stacked:

@@ -14,6 +14,7 @@ from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.folds import MOST_MEMBERS
+from spectralgp.learning.missing import with_evidence
 from spectralgp.model.fields import GraphGP, Posterior, greedy_points, posterior_of
 from spectralgp.model.kernels import held_out_inputs
 from spectralgp.model.spectra import modes_of
@@ -120,6 +121,7 @@ def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out
 def with_full_evidence(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
     """Fit to a subset of the signals with the evidence of all of them, if they are complete."""
     part, task, model = candidate.learning, candidate.task, replace(fit.model, points=drawn.models[0].points)
+    fit = with_evidence(part, fit)
     detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
     # densities of the subset are in its own units
     fit = fit.shifted(task.signals.log_volume - part.signals.log_volume)

@@ -337,8 +337,8 @@ def learn_incomplete(
 
 
 def with_evidence(task: Task, fit: Fit, expectation: Expectation | None = None) -> Fit:
-    """Return a fit to missing values with the likelihood of the observed ones; latent fits have it already."""
-    if task.observed_by is not None and expectation is None:
+    """Return a fit to missing values with the likelihood of the observed ones; other fits have it already."""
+    if expectation is None and (task.is_complete or task.observed_by is not None):
         return fit
     value, error = (expectation or expectation_of(task)).log_likelihood(fit.model)
     errors = replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error)))
