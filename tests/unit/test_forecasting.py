@@ -59,13 +59,10 @@ def test_the_periodogram_has_peaks_where_series_have_waves():
     np.testing.assert_allclose(sorted(found), [7.5, 24.0], rtol=0.01)
 
 
-def test_long_periodograms_have_the_same_peaks_when_levels_are_not_passed_over(monkeypatch):
+def test_long_periodograms_have_peaks_too():
     values = noise(6_000, 4) + 0.3 * waves(6_000, 24.0, 7.3)
-    power = periodogram(values)
-    found = peaks(power, 6_000)
-    monkeypatch.setattr("spectralgp.series.mean.MOST_EXACT_LEVELS", 10**9)
-    assert found == peaks(power, 6_000)
-    assert len(found) >= 2
+    found = peaks(periodogram(values), 6_000)
+    np.testing.assert_allclose(sorted(found[:2]), [7.3, 24.0], rtol=0.001)
 
 
 @pytest.mark.parametrize("carry", [0.0, 0.5, 0.95, 1.0])

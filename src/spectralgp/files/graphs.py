@@ -29,7 +29,7 @@ Ring = list[tuple[float, float]]
 
 
 def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: float | None = None) -> Graph:
-    r"""Read a graph, with text for names, from a file, by its suffix.
+    """Read a graph, with text for names, from a file, by its suffix.
 
     Parameters
     ----------
@@ -44,17 +44,6 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
           neighbours on the sphere, polygons to those with a common stretch of border.
     n_neighbors, radius : optional
         Of the points of a GeoJSON file; see `graph_from_points`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from spectralgp.files.graphs import graph_from_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "edges.csv"
-    ...     n_characters = path.write_text("source,target,weight\nOslo,Bergen,0.5\nBergen,Voss,2\nVardo,,\n")
-    ...     graph_from_file(path).names
-    ('Oslo', 'Bergen', 'Voss', 'Vardo')
     """
     path = Path(path)
     suffix = "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()

@@ -100,14 +100,6 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
 
     Signals are in the order of time. If `ahead`, every row is an input of the signal `lag` rows after it, of which only
     the label is known: the second table then has no values (NaN), and one row for each row of `signals`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from spectralgp.files.inputs import lagged
-    >>> inputs, targets = lagged(pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[2001, 2002, 2003]))
-    >>> inputs["a"].tolist(), targets["a"].tolist(), targets.index.tolist()
-    ([1.0, 2.0], [2.0, 3.0], [2002, 2003])
     """
     pandas = require("pandas", "cli", "to read signals from files")
     index = signals.index

@@ -85,21 +85,16 @@ def _replace_solver(state: Json, _: Arrays) -> None:
 
 
 def _rename(state: Json, _: Arrays) -> None:
-    """Give all solvers, kernels and settings the fields of version 4."""
+    """Give solvers, kernels and settings the fields of version 4, and independent signals one name."""
     for part in objects_in(state):
+        if part.get("type") == "Unrelated":  # with inputs
+            part["type"] = "Independent"
         if part.get("type") == "Sqp":
             part.setdefault("tolerance_nats", part.pop("enough", None))
         if part.get("type") == "WithResidual":
             part.setdefault("floor", 0.0)
         if "n_probes" in part:
             part.setdefault("device", None)
-
-
-def _merge_independent(state: Json, _: Arrays) -> None:
-    """Give independent signals with inputs the name of those without."""
-    for part in objects_in(state):
-        if part.get("type") == "Unrelated":
-            part["type"] = "Independent"
 
 
 def _settle(state: Json, arrays: Arrays) -> None:
@@ -179,4 +174,4 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
 
 
 # each with the last version it is for
-MIGRATIONS = ((8, _merge_independent), (8, _replace_solver), (3, _rename), (3, _settle), (7, _share))
+MIGRATIONS = ((8, _rename), (8, _replace_solver), (3, _settle), (7, _share))

@@ -28,7 +28,7 @@ def signals_from_file(
     date_format: str | None = None,
     in_order: bool = False,
 ) -> pd.DataFrame:
-    r"""Read signals on a graph from a CSV or Parquet file.
+    """Read signals on a graph from a CSV or Parquet file.
 
     Parameters
     ----------
@@ -55,22 +55,6 @@ def signals_from_file(
     DataFrame of shape (n_signals, n_nodes)
         Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
         one. Without an index in the file, rows are counted from zero.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from spectralgp import Graph
-    >>> from spectralgp.files.signals import signals_from_file
-    >>> graph = Graph.from_edges([("a", "b")])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "signals.csv"
-    ...     n_characters = path.write_text("day,b,a\n2024-01-31,2.5,1\n2024-02-01,,3\n")
-    ...     signals_from_file(path, graph)
-                  b    a
-    day
-    2024-01-31  2.5  1.0
-    2024-02-01  NaN  3.0
     """
     as_option(layout, "layout", ("auto", "wide", "long"))
     as_option(nodes, "nodes", ("exact", "graph"))

@@ -20,8 +20,6 @@ PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodo
 NEIGHBOURHOOD, FEWEST_NEIGHBOURS = 1.6, 8  # of a bin: a factor either way, and bins either way
 PEAK_WIDTH = 2  # bins either way that are a peak's own
 MOST_NEIGHBOURS = 400  # bins whose median is the neighbourhood's level
-MOST_EXACT_LEVELS = 1_000  # bins all of which are held against their own neighbourhood
-COARSE_LEVELS = 200  # neighbourhoods by which others are passed over that do not come near
 FEWEST_CYCLES = 3  # in the training span, of a season that the periodogram shows
 FEWEST_NATURAL = 2  # of one that the calendar has
 MOST_HARMONICS = 8
@@ -114,11 +112,9 @@ def peaks(power: Array, n_steps: int) -> list[float]:
     """Periods, in steps, of the frequencies that stand out of their neighbourhood, the strongest first."""
     found = []
     highest = maximum_filter1d(power, 2 * PEAK_WIDTH + 1, mode="nearest")
-    are_high = (power >= highest) & (power >= 0.5 * PEAK * _coarse_levels(power))
-    are_high[:FEWEST_CYCLES] = False
-    for k in np.flatnonzero(are_high).tolist():
+    for k in np.flatnonzero((power >= highest) & (power > 0)).tolist():
         around = _around(power, k)
-        if power[k] > 0 and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= PEAK * np.median(around):
+        if k >= FEWEST_CYCLES and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= PEAK * np.median(around):
             found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
     return [period for _, period in sorted(found, reverse=True)]
 
@@ -131,16 +127,6 @@ def _around(power: Array, k: int) -> Array:
     stride = max(1, (high - low) // MOST_NEIGHBOURS)
     below, above = slice(low, max(k - PEAK_WIDTH, low), stride), slice(min(k + PEAK_WIDTH + 1, high), high, stride)
     return np.concatenate([power[below], power[above]])
-
-
-def _coarse_levels(power: Array) -> Array:
-    """About the medians of neighbourhoods, from a few of them; zero where bins are few enough to find each."""
-    levels = np.zeros(len(power))
-    if len(power) > MOST_EXACT_LEVELS:
-        places = np.unique(np.geomspace(MOST_EXACT_LEVELS, len(power) - 1, COARSE_LEVELS).astype(int))
-        found = [float(np.median(_around(power, k))) for k in places.tolist()]
-        levels[MOST_EXACT_LEVELS:] = np.interp(np.arange(MOST_EXACT_LEVELS, len(power)), places, found)
-    return levels
 
 
 def _centre(power: Array, k: int) -> float:

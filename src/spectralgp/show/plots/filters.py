@@ -217,7 +217,21 @@ def _named(fits: Any, labels: Sequence[str] | None) -> list[tuple[str, Any]]:
 def _domain(label: str, fit: Any, eigenvalues: Array | None, which: Which) -> tuple[str, Array | None, float]:
     """Laplacian of a filter, its eigenvalues if known, and the end of their range; refuse what has no such filter."""
     if isinstance(fit, GraphKernel):
-        _check_kernel(label, fit, eigenvalues, which)
+        if which != "signal":
+            raise ValueError(
+                f"which must be 'signal' for a graph kernel, which has no other filter; got {which!r}. "
+                "Pass a fitted GraphGPRegressor."
+            )
+        if not fit.shares_eigenvectors:
+            raise TypeError(
+                f"fits must be filters on the spectrum; got {type(fit).__name__}, which has no common eigenvectors "
+                "with the Laplacian. Leave it out of the picture."
+            )
+        if eigenvalues is None and not fit.scaled and fit.laplacian != "normalized":
+            raise ValueError(
+                f"eigenvalues must be given to draw {label}: the {fit.laplacian} Laplacian has no fixed range; got "
+                "None. Pass decompose(graph).eigenvalues, or a fitted GraphGPRegressor."
+            )
         of, upper = fit, 1.0 if fit.scaled else 2.0
     elif hasattr(fit, "response"):
         check_is_fitted(fit)
@@ -244,22 +258,3 @@ def _curve(
     peak = float(np.max(response if eigenvalues is None else evaluate(eigenvalues)))
     divisor = peak if normalize and peak > 0 else 1.0
     return filter_curve(name, grid, response / divisor, None if std is None else std / divisor), peak / divisor
-
-
-def _check_kernel(label: str, kernel: GraphKernel, eigenvalues: Array | None, which: Which) -> None:
-    """Refuse a kernel without the filter to draw."""
-    if which != "signal":
-        raise ValueError(
-            f"which must be 'signal' for a graph kernel, which has no other filter; got {which!r}. "
-            "Pass a fitted GraphGPRegressor."
-        )
-    if not kernel.shares_eigenvectors:
-        raise TypeError(
-            f"fits must be filters on the spectrum; got {type(kernel).__name__}, which has no common eigenvectors "
-            "with the Laplacian. Leave it out of the picture."
-        )
-    if eigenvalues is None and not kernel.scaled and kernel.laplacian != "normalized":
-        raise ValueError(
-            f"eigenvalues must be given to draw {label}: the {kernel.laplacian} Laplacian has no fixed range; got "
-            "None. Pass decompose(graph).eigenvalues, or a fitted GraphGPRegressor."
-        )
