@@ -315,7 +315,7 @@ def test_the_tolerance_of_a_solver_is_read_by_its_old_name(tmp_path):
 # ------------------------------------------------------------------------------------ one wrong value for each field
 
 WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever holds it; a new field needs a place here
-    (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node scales_signals is_tuned"),
+    (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node scales_signals is_tuned is_fallback"),
     (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1, "n_following n_rows process"),
@@ -331,11 +331,8 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (None, "classes"),
     ("other", "levels weights"),
     ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
-    (
-        "other",
-        "effort calendar drift seasons components kind clock trials backtest value last start members stages fit basis",
-    ),
-    ("other", "tasks processes states"),
+    ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
+    ("other", "tasks processes states effort"),
     (-1.0, "dispersion typical_variance"),
     (-1.0, "smoothness step least_rate penalty x_penalty period"),
     (0.5, "n_steps harmonics residuals"),

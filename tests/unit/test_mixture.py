@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -60,6 +60,94 @@ def test_moments_are_those_of_a_mixture(mixture, include_noise):
     nodes = np.array([5, 0])
     assert oracle.relative_error(prediction.variance(include_noise, nodes), variance[:, nodes]) < FORMULA
     assert prediction.variance_error.tolist() == [0.0, 0.0, 0.0]
+
+
+# Fallback where inputs leave the range of training
+
+
+FALLBACK, SHARES = np.array([0.0, 0.75, 0.0, 0.25]), np.array([0.35, 1.0, 0.0])
+
+
+def components(mixture, include_noise):
+    """Probabilities, means and covariances of all normal distributions that (C1) mixes, over inputs and nodes together.
+
+    One uniform number decides for all inputs which fall back; those that do are independent of the others.
+    """
+    parts = [posterior.at(NEW) for posterior in mixture.posteriors]
+    own = [(part.mean, part.joint_covariance(include_noise).reshape(21, 21)) for part in parts]
+    for probability, falls in ((0.35, [False, False, True]), (0.65, [True, False, True])):
+        is_other = np.repeat(falls, 7)
+        for weight, (mean, covariance) in zip(WEIGHTS, own, strict=True):
+            for other_weight, (other_mean, other_covariance) in zip(FALLBACK, own, strict=True):
+                both = np.where(is_other, other_mean.ravel(), mean.ravel())
+                matrix = np.where(np.equal.outer(is_other, is_other), covariance, 0.0)
+                matrix[np.ix_(is_other, is_other)] = other_covariance[np.ix_(is_other, is_other)]
+                yield probability * weight * other_weight, both, matrix
+
+
+@pytest.fixture(scope="module")
+def falling(mixture):
+    return replace(mixture.at(NEW), fallback=(FALLBACK, SHARES))
+
+
+@pytest.mark.parametrize("include_noise", [False, True])
+def test_moments_with_a_fallback_are_those_of_all_components(mixture, falling, include_noise):
+    shares, means, covariances = map(np.array, zip(*components(mixture, include_noise), strict=True))
+    mean = shares @ means
+    apart = means - mean
+    covariance = np.tensordot(shares, covariances, axes=1) + np.einsum("k,ka,kb->ab", shares, apart, apart)
+    assert oracle.relative_error(falling.mean, mean.reshape(3, 7)) < FORMULA
+    assert oracle.relative_error(falling.joint_covariance(include_noise).reshape(21, 21), covariance) < FORMULA
+    some = falling.joint_covariance(include_noise, [2, 0])
+    expected = covariance.reshape(3, 7, 3, 7)[[2, 0]][:, :, [2, 0]]
+    assert oracle.relative_error(some, expected) < FORMULA
+    variance = np.diag(covariance).reshape(3, 7)
+    assert oracle.relative_error(falling.variance(include_noise), variance) < FORMULA
+    assert oracle.relative_error(falling.variance(include_noise, np.array([5, 0])), variance[:, [5, 0]]) < FORMULA
+    if include_noise:
+        assert oracle.relative_error(falling.values_variance(), variance) < FORMULA
+    draws = falling.sample(4000, np.random.default_rng(0), include_noise).reshape(4000, 21)
+    errors = np.sqrt(np.diag(covariance) / 4000)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < STANDARD_ERRORS * errors)
+    products = (draws[:, :, None] - mean) * (draws[:, None] - mean)
+    assert np.all(np.abs(products.mean(axis=0) - covariance) < STANDARD_ERRORS * products.std(axis=0) / np.sqrt(4000))
+
+
+def test_densities_with_a_fallback_are_those_of_all_components(mixture, falling):
+    shares, means, covariances = map(np.array, zip(*components(mixture, True), strict=True))
+    logs = [oracle.log_density(OBSERVED.ravel(), *one) for one in zip(means, covariances, strict=True)]
+    assert oracle.relative_error(falling.log_density(OBSERVED), logsumexp(logs, b=shares)) < FORMULA
+    for row, alone in enumerate(falling.log_density(OBSERVED, joint=False)):
+        own = slice(7 * row, 7 * row + 7)
+        logs = [oracle.log_density(OBSERVED[row], m[own], c[own, own]) for m, c in zip(means, covariances, strict=True)]
+        assert oracle.relative_error(alone, logsumexp(logs, b=shares)) < FORMULA
+        single = replace(mixture.at(NEW[[row]]), fallback=(FALLBACK, SHARES[[row]]))
+        assert oracle.relative_error(single.log_density(OBSERVED[[row]]), alone) < FORMULA
+        assert oracle.relative_error(single.mean, falling.mean[[row]]) < FORMULA
+    below = norm.cdf(OBSERVED.ravel(), means, np.sqrt(np.einsum("kaa->ka", covariances)))
+    assert oracle.relative_error(falling.distribution(OBSERVED), (shares @ below).reshape(3, 7)) < FORMULA
+    assert oracle.relative_error(falling.distribution(falling.quantile(0.3)), np.full((3, 7), 0.3)) < FORMULA
+
+
+def test_values_that_are_known_condition_both_sides_of_a_fallback(mixture, falling):
+    known = np.where(np.arange(7) < 3, OBSERVED, np.nan)
+    parts = [posterior.at(NEW).given(known).values for posterior in mixture.posteriors]
+    own, other = (np.tensordot(weights, parts, axes=1) for weights in (WEIGHTS, FALLBACK))
+    expected = SHARES[:, None] * own + (1 - SHARES[:, None]) * other
+    assert oracle.relative_error(falling.given(known).values, expected) < FORMULA
+
+
+def test_joint_densities_of_signals_without_values_are_those_of_the_others(mixture):
+    """However many values the others have: 6,000 and more incomplete ones are refused."""
+    for part in (posterior.at(NEW) for posterior in mixture.posteriors):
+        chosen = np.arange(3) != 1
+        matrix = part.joint_covariance(include_noise=True)[chosen][:, :, chosen].reshape(14, 14)
+        expected = oracle.log_density(OBSERVED[chosen].ravel(), part.mean[chosen].ravel(), matrix)
+        found = part.log_density(np.where(chosen[:, None], OBSERVED, np.nan))
+        assert oracle.relative_error(found, expected) < FORMULA
+
+
+# Densities
 
 
 def dense_log_densities(posterior):

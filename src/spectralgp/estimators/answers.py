@@ -68,7 +68,7 @@ def mixture_summary(learnt: FittedModels) -> str:
     if learnt.note:
         lines.append(learnt.note)
     if learnt.order is not None:
-        lines.append(learnt.order.described)
+        lines.append(learnt.order_words)
     for member in np.argsort(-learnt.weights, kind="stable").tolist():
         lines += ["", f"weight {learnt.weights[member]:.2f}: {learnt.candidates[member].described}"]
         lines += [f"  {name + ':':<9} {text}" for name, text in _member_words(learnt, member)]

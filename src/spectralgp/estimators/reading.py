@@ -406,7 +406,7 @@ def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choice
         changes = Changes(training.carried, training.order.factor)
         changed = replace(training, values=changes.signals(values, inputs), transformation=changes)
         unrelated = replace(changed, input_kernel=kernels.IndependentSignals(), carried=None, has_inputs=False)
-        no_change = replace(setting_of(estimator, unrelated, solver), title="no change")
+        no_change = replace(setting_of(estimator, unrelated, solver), is_fallback=True)
         further = no_change, setting_of(estimator, changed, solver)
     elif (
         # logarithms predict at most twice the largest value: not for series that grow. Nor are they for large graphs,

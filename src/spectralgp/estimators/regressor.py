@@ -79,8 +79,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, such as yesterday's
         values. "auto" takes columns named as the nodes, or all columns if nothing has names and there is one per node.
         If they are the signal before, in 80% of the rows and up to one factor, rows are in time order: by default
-        models of changes are compared too, by forecasts of later signals, given a complete `Y` of 12 signals or more
-        and an exact spectrum. "lagged" is "auto" with rows in time order, and the columns in the units of `Y`.
+        models of changes are compared too, by forecasts of later signals, and beyond the levels seen in training no
+        change is predicted, given a complete `Y` of 12 signals or more and an exact spectrum. "lagged" is "auto" with
+        rows in time order, and the columns in the units of `Y`.
     center : {"auto", "global", "node"} or None, default="auto"
         Subtract the mean of `Y`, that of each node, or nothing. "auto" is "node" if the nodes' means differ by more
         than chance (with the default input kernel, which has a term for them, if they dominate the variance), or if

@@ -49,6 +49,7 @@ class Candidate:
     learnt_from: Annotated[Indices, axes("_learnt_from")] | None = None
     # of a candidate with tuned means: the one whose hyperparameters it has
     untuned: Annotated[Candidate | None, UNSAVED] = None
+    is_fallback: bool = False  # whether predictions fall back to it where inputs leave the range of training
 
     @property
     def described(self) -> str:
@@ -108,7 +109,7 @@ class Setting:
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     transformation: Transformation | None = None  # of the user's inputs and signals into the task's, if any
     learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
-    title: str = ""  # first words of the names of its models
+    is_fallback: bool = False  # whether it is "no change"
     _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
 
     @property
@@ -126,7 +127,9 @@ class Setting:
                 noise = (noise[0] / unit, noise[1] / unit)
             elif noise is not None:
                 noise = noise / unit
-            kernel = StandardisedKernel.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
+            kernel = base.input_kernel
+            if self.is_kernel_open:
+                kernel = StandardisedKernel.of(base.inputs, terms, self.columns)
             carried = CarryColumns.of(self.columns, base.inputs) if carries and self.columns is not None else None
             own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
             self._tasks[key] = own
@@ -155,7 +158,7 @@ class Variant:
                 residual = None
         kernel = kernel if residual is None else with_residual(kernel, residual)
         task = setting.task_with(self.scale, self.carries, self.terms)
-        words = {setting.title: bool(setting.title), kernel.label: True, "node scales": self.scale == "node"}
+        words = {"no change": setting.is_fallback, kernel.label: True, "node scales": self.scale == "node"}
         words |= {f"{self.terms[0]} alone": len(self.terms) == 1, "carry-over": self.carries, "shrunk": setting.shrunk}
         if setting.transformation is not None:
             words[setting.transformation.described] = True
@@ -166,6 +169,7 @@ class Variant:
             ", ".join(word for word, is_said in words.items() if is_said),
             setting.transformation,
             setting.learnt_from,
+            is_fallback=setting.is_fallback,
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -24,8 +24,8 @@ from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, search
-from spectralgp.learning.time_order import TimeOrder
-from spectralgp.model.fields import GraphGP, Mixture, Posterior
+from spectralgp.learning.time_order import BEYOND_TRAINING, TimeOrder
+from spectralgp.model.fields import Fallback, GraphGP, Mixture, Posterior
 from spectralgp.model.spectra import release_passes
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
@@ -84,6 +84,12 @@ class FittedModels:
         """Condition the models on other data, those of the given candidates."""
         draws, posterior = condition_all(candidates, self.weights, self.draws, self.filling)
         return replace(self, candidates=tuple(candidates), draws=draws, posterior=posterior)
+
+    @property
+    def order_words(self) -> str:
+        """Sentences on the time order of the rows; empty without one."""
+        own = "" if self.order is None else self.order.described
+        return own + BEYOND_TRAINING * any(one.is_fallback for one in self.candidates)
 
     @property
     def log_likelihood(self) -> float:
@@ -192,7 +198,8 @@ def condition_all(
 ) -> tuple[tuple[Draws, ...], Posterior | Mixture]:
     """Condition candidates on their signals: models with what conditioning learns, and the posterior of all."""
     shares, posteriors, complete = list[Array](), list[Posterior](), list[Draws]()
-    both = np.stack([weights, weights if filling is None else filling], axis=1)
+    falls = np.array([one.is_fallback for one in candidates], dtype=float)
+    both = np.stack([weights, weights if filling is None else filling, falls], axis=1)
     with few_threads(candidates[0].task.signals.shape[0]):
         for weight, candidate, one in zip(both, candidates, drawn, strict=True):
             if np.any(weight > 0):
@@ -204,7 +211,11 @@ def condition_all(
             complete.append(one)
     if len(posteriors) == 1:
         return tuple(complete), posteriors[0]
-    predicting, completing = np.array(shares).T
+    predicting, completing, falling = np.array(shares).T
     is_averaged = np.count_nonzero(weights) == 1 and filling is None  # over the hyperparameters of one model
+    fallback = None
+    for still in (one for one in candidates if one.is_fallback and not is_averaged):
+        changes: Any = still.transformation
+        fallback = Fallback(falling, changes.columns, still.task.inputs)
     completing = None if filling is None else completing
-    return tuple(complete), Mixture(predicting, tuple(posteriors), completing, is_averaged)
+    return tuple(complete), Mixture(predicting, tuple(posteriors), completing, is_averaged, fallback)

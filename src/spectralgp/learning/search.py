@@ -116,6 +116,9 @@ class Comparison:
         weights = self._weights_between(groups) if len(groups) > 1 else self._weights(groups[0], held_out, most)
         if held_out.of_signals is not None:
             filling, weights = weights, self._weights(groups[0], held_out.of_signals, most)
+        falls = np.array([one.is_fallback for one in self.candidates])
+        weights = np.where(falls, np.maximum(weights, SMALLEST_SHARE), weights)  # it is never left out
+        weights = weights / weights.sum() if falls.any() else weights
         kept = np.flatnonzero(weights if filling is None else weights + filling)
         starts = dict(zip(self.candidates, held_out.fits, strict=True))
         own = [self.candidates[place] for place in kept]

@@ -13,6 +13,9 @@ FEWEST_IN_TIME = 12  # signals for forward chaining: half for learning, a quarte
 FOLLOWING_SHARE = 0.8  # least share of rows whose inputs are the previous signal; the others follow gaps
 SAME_AS_BEFORE = 1e-9  # tolerance of an input, relative to the standard deviation of all values
 FACTOR_DIGITS = 14  # significant digits of the factor between units
+BEYOND_TRAINING = (
+    " Beyond the levels seen in training no change is predicted; GraphGPForecaster models levels that move."
+)
 
 
 @dataclass(frozen=True)

@@ -300,11 +300,11 @@ def test_names_say_what_a_candidate_is_made_of():
     )
     logarithms = Logarithms.of(np.exp(SIGNALS), WIDE, None)
     other = replace(setting_of(is_open=False, columns=BY_NODE, residual=None), shrunk=True, transformation=logarithms)
-    named = Variant(replace(other, title="no change"), Identity(), "global", carries=True).candidate
+    named = Variant(replace(other, is_fallback=True), Identity(), "global", carries=True).candidate
     assert named.described == named.name == f"no change, Identity, carry-over, shrunk, {logarithms.described}"
     assert named.task.carried.columns.tolist() == BY_NODE.tolist()
     assert candidate_of(other, Identity()).task.carried is None
-    assert (named.shrunk, named.transformation) == (True, logarithms)
+    assert (named.shrunk, named.transformation, named.is_fallback) == (True, logarithms, True)
     rows = np.array([1, 4, 6])
     some = candidate_of(replace(other, learnt_from=rows), Polynomial(2))
     np.testing.assert_array_equal(some.learning.inputs, WIDE[rows])

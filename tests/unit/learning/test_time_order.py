@@ -7,9 +7,10 @@ from sklearn.gaussian_process.kernels import RBF
 import spectralgp
 from oracle import relative_error
 from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
+from spectralgp.datasets import load_fertility
 from spectralgp.learning import Folds
 from spectralgp.learning.time_order import TimeOrder, time_order
-from spectralgp.model.kernels import IndependentSignals, modes_of_inputs
+from spectralgp.model.kernels import IndependentSignals, StandardisedKernel, modes_of_inputs
 from spectralgp.scores import root_mean_square_error
 from tolerances import EXACT
 
@@ -150,7 +151,8 @@ def test_the_order_and_the_models_of_changes_are_said(model):
     words = model.summary().splitlines()
     assert words[1] == (
         "Rows are in time order: inputs are the signal before in 39 of 39 rows. Models are weighed by forecasts of the "
-        "second half."
+        "second half. Beyond the levels seen in training no change is predicted; GraphGPForecaster models levels that "
+        "move."
     )
     names = [one.name for one in model.learnt_.tried]
     assert sum(name.startswith("no change, ") for name in names) == 1
@@ -238,13 +240,105 @@ def test_missing_values_leave_the_order_of_time_aside():
     assert "time order" not in found.summary()
 
 
+# ---------------------------------------------------------------------------------- beyond the range of training
+
+
+def test_fertility_is_forecast_as_well_as_by_no_change():
+    """Rates that fall in all countries, from columns that hardly varied: RMSE was 58.7 times that of no change."""
+    data = load_fertility()
+    nodes = np.flatnonzero(np.isfinite(data.rates).all(axis=0))
+    rates = data.rates[:, nodes]
+    model = GraphGPRegressor(data.graph.subgraph(nodes)).fit(rates[:20], rates[1:21])
+    error = root_mean_square_error(rates[21:], model.predict(rates[20:-1]))
+    assert error < 1.06 * root_mean_square_error(rates[21:], rates[20:-1])
+
+
+@pytest.fixture(scope="module")
+def reverting():
+    """Signals that return to their level, of which the mixture has several members."""
+    rng, signals = np.random.default_rng(7), np.zeros((1 + N_TRAIN, N_NODES))
+    for row in range(N_TRAIN):
+        signals[row + 1] = 0.6 * signals[row] + rng.standard_normal(N_NODES) + rng.standard_normal()
+    return GraphGPRegressor(RING).fit(signals[:-1], signals[1:])
+
+
+def test_weights_fall_back_to_no_change_by_the_distance_of_the_level(reverting):
+    """(19f), by the quantile of the distances in training, from the predictions of the members."""
+    training = reverting.learnt_.candidates[0].task.inputs
+    levels = training.mean(axis=1)
+    limit = np.quantile(np.abs(levels - levels.mean()) / levels.std(), 0.9)
+    beyond = np.array([-0.2, 0.5, 1.0, 2.0, 9.0])
+    new = training[7] - levels[7] + levels.mean() + levels.std() * (limit + beyond[:, None])
+    shares = np.exp(-0.5 * np.maximum(beyond, 0.0)[:, None] ** 2)
+    parts = [(weight, part.at(new).mean, part.prior) for weight, part in reverting.posterior_.parts]
+    own = sum(weight * mean for weight, mean, _ in parts)
+    (still,) = (mean for _, mean, prior in parts if prior.input_kernel.is_identity)
+    found, std = reverting.predict(new, return_std=True)
+    apart = np.abs(own - still).max()
+    assert apart > 0.5
+    assert np.abs(found - shares * own - (1 - shares) * still).max() < 0.006 * apart  # shares are in hundredths
+    for row in range(len(new)):  # each by itself, however many there are
+        np.testing.assert_allclose(reverting.predict(new[[row]]), found[[row]], rtol=1e-12)
+    # far away no change is all there is: what is added to the signals is added to the predictions
+    far, far_std = reverting.predict(new[-1:] + 50.0, return_std=True)
+    np.testing.assert_allclose(far - found[-1:], 50.0, rtol=1e-12)
+    np.testing.assert_allclose(far_std, std[-1:], rtol=1e-12)
+    known = np.where(ALL < 6, new[-1:] + 1.0, np.nan)
+    completed, _ = reverting.impute(new[-1:], known)
+    np.testing.assert_allclose(reverting.impute(new[-1:] + 50.0, known + 50.0)[0], completed + 50.0, rtol=1e-12)
+
+
+def test_joint_densities_beyond_the_range_are_those_of_independent_draws_of_the_models(reverting):
+    """Of two signals that both fall back altogether: the sum of what no change says of each."""
+    far = reverting.learnt_.candidates[0].task.inputs[:2] + 100.0
+    alone = reverting.log_predictive_density(far, far + 0.3, joint=False)
+    assert relative_error(reverting.log_predictive_density(far, far + 0.3), alone.sum()) < EXACT
+
+
+def test_no_change_is_kept_where_another_model_is_much_better():
+    rng = np.random.default_rng(5)
+    signals = np.zeros((60, N_NODES))
+    for row in range(1, 60):  # each signal is the opposite of the one before
+        signals[row] = -0.9 * signals[row - 1] + rng.standard_normal(N_NODES)
+    model = GraphGPRegressor(RING).fit(signals[:-1], signals[1:])
+    weights = {one.name: weight for one, weight in zip(model.learnt_.candidates, model.kernel_weights_, strict=True)}
+    (weight,) = (weight for name, weight in weights.items() if "no change" in name)
+    assert 0.009 < weight < 0.011
+    inside, far = model.predict(signals[-1:]), model.predict(100 + signals[-1:])
+    assert root_mean_square_error(-0.9 * signals[-1:], inside) < 0.5
+    assert root_mean_square_error(100 + signals[-1:], far) < 0.5
+
+
+def test_a_level_that_is_constant_but_for_rounding_has_no_range():
+    shares = np.exp(walk(60) - walk(60).mean(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    model = GraphGPRegressor(RING).fit(shares[:40], shares[1:41])
+    assert "no change" in model.summary()
+    own = sum(weight * part.at(shares[41:-1]).mean for weight, part in model.posterior_.parts)
+    np.testing.assert_allclose(model.predict(shares[41:-1]), own, rtol=1e-9)
+
+
+def test_columns_of_one_unit_have_moderated_deviations():
+    """Towards their common variance; columns that do not carry over are of other units, and keep their own."""
+    inputs = np.random.default_rng(6).standard_normal((20, 6)) * [1e-6, 1.0, 2.0, 1e-6, 1.0, 0.0]
+    alone, kernel = StandardisedKernel.of(inputs), StandardisedKernel.of(inputs, alike=np.array([1, 2, 3, 5]))
+    np.testing.assert_allclose(alone.spread[:5], inputs.std(axis=0)[:5])
+    assert np.array_equal(kernel.spread[[0, 4]], alone.spread[[0, 4]])
+    common = np.sqrt(np.mean(inputs[:, [1, 2, 3, 5]].var(axis=0)))
+    for column in (1, 2, 3, 5):
+        low, high = sorted([inputs[:, column].std(), common])
+        assert low / 1.2 < kernel.spread[column] < 1.2 * high
+    assert kernel.spread[[3, 5]].min() > 0.05 * common
+
+
 # ---------------------------------------------------------------------------------------- every answer of the model
 
 
-def test_a_saved_model_of_changes_predicts_the_same_bits(model, tmp_path):
+def test_a_saved_model_of_changes_predicts_the_same_bits(reverting, tmp_path):
+    model = reverting
     model.save(tmp_path / "model.sgp")
     again = spectralgp.load(tmp_path / "model.sgp")
-    new, observed = X[N_TRAIN:][:5], np.where(ALL < 4, Y[N_TRAIN:][:5], np.nan)
+    new, observed = X[N_TRAIN:][:5] + np.array([0, 1, 3, 10, 50])[:, None], np.where(ALL < 4, Y[N_TRAIN:][:5], np.nan)
     for given in (None, observed):
         for one, other in zip(*(m.predict(new, return_std=True, observed=given) for m in (model, again)), strict=True):
             assert np.array_equal(one, other)
@@ -281,12 +375,16 @@ def test_training_signals_are_known_again_by_models_of_changes(model):
         assert np.all(training_numbers(part, X[N_TRAIN:], Y[N_TRAIN:]) == -1)
 
 
-def test_more_signals_condition_models_of_changes(model):
+def test_more_signals_condition_models_of_changes(model, reverting):
     more = model.condition_on(X[N_TRAIN : N_TRAIN + 20], Y[N_TRAIN : N_TRAIN + 20])
     for (_, part), (_, old) in zip(more.posterior_.parts, model.posterior_.parts, strict=True):
         assert relative_error(part.given_signals, Y[: N_TRAIN + 20]) < EXACT
         assert part.transformation is old.transformation
-    assert more.summary() != ""
+    assert more.summary() == model.summary().replace(f"{N_TRAIN} signals", f"{N_TRAIN + 20} signals")
+    far = X[:3] + 30
+    seen = reverting.condition_on(np.vstack([far] * 20), np.vstack([far] * 20))  # which widen the range
+    own = sum(weight * part.at(far).mean for weight, part in seen.posterior_.parts)
+    np.testing.assert_allclose(seen.predict(far), own, rtol=1e-12)
     assert np.isfinite(more.predict(X[-3:])).all()
 
 

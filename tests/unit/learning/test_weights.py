@@ -194,6 +194,8 @@ def test_ties_do_not_decide():
 class Conditioned:
     """What a candidate makes of a model: a posterior that names it."""
 
+    is_fallback = False
+
     def __init__(self, name):
         self.name, self.task = name, SMALL
 

@@ -13,6 +13,7 @@ from spectralgp.model.fields.latent import LatentPosterior, condition_latent, ob
 from spectralgp.model.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.model.fields.observations import PartialObservations
 from spectralgp.model.fields.posterior import (
+    Fallback,
     GraphGP,
     Mixture,
     Posterior,

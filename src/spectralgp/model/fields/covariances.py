@@ -107,9 +107,11 @@ def marginal_lengths(distribution: SignalDistribution, errors: SpectralData) -> 
     return np.sum(errors.energies / variances, axis=1), logs
 
 
-def sequential_lengths(distribution: SignalDistribution, errors: SpectralData) -> tuple[Array, Array]:
-    """``e^T C^-1 e`` and ``log |C|`` of each signal given the earlier ones."""
-    factors = np.asarray(np.linalg.cholesky(mode_matrices(distribution)), dtype=float)
+def sequential_lengths(
+    distribution: SignalDistribution, errors: SpectralData, chosen: Any = slice(None)
+) -> tuple[Array, Array]:
+    """``e^T C^-1 e`` and ``log |C|`` of each signal given the earlier ones: of all signals, or of chosen ones."""
+    factors = np.asarray(np.linalg.cholesky(mode_matrices(distribution)[:, chosen][:, :, chosen]), dtype=float)
     logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ errors.multiplicities
     return errors.quadratics(factors), logs + 2 * distribution.basis.log_volume
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -459,14 +459,19 @@ class Field(GaussianField):
             errors = self.covariance.basis.load(self.units.apply(signals)) - self.centre
             return self.log_density_of(self.covariance.basis.read_block(errors), joint)
         signals = np.asarray(on_host(signals), dtype=float)
+        chosen = ~np.isnan(signals).all(axis=1)
+        if joint and is_certain and not np.isnan(signals[chosen]).any():  # others are missing as a whole
+            errors = self.covariance.basis.load(self.units.apply(np.nan_to_num(signals))) - self.centre
+            of_chosen = self.covariance.basis.read_block(errors).rotate(np.eye(self.n_signals)[:, chosen])
+            return self.log_density_of(of_chosen, joint, chosen)
         if not joint:
             density = self._chain if self.covariance.is_written_out else self._gain
             return np.array([density(_only(signals, row)) for row in rows])
         return self._gain(signals) if np.isinf(self.freedom) else self._chain(signals)
 
-    def log_density_of(self, errors: SpectralData, joint: bool = False) -> Any:
-        """Log density of complete signals less their mean, as read on the spectrum."""
-        of_signals = covariances.sequential_lengths if joint else covariances.marginal_lengths
+    def log_density_of(self, errors: SpectralData, joint: bool = False, chosen: Any = slice(None)) -> Any:
+        """Log density of complete signals, all or, if joint, chosen ones, less their mean, as read on the spectrum."""
+        of_signals = partial(covariances.sequential_lengths, chosen=chosen) if joint else covariances.marginal_lengths
         lengths, logs = of_signals(self.covariance, errors)
         single = self.units.log_density(t_log_density(lengths, logs, self._n_nodes, self.freedom), self._n_nodes)
         return float(np.sum(single)) if joint else single
@@ -685,10 +690,21 @@ class MixtureField(PredictiveDistribution):
     weights: Array  # add up to one
     fields: tuple[PredictiveDistribution, ...]
     is_averaged: bool = False  # whether weights are posterior probabilities of hyperparameters
+    fallback: tuple[Array, Array] | None = None  # other weights, and shares of `weights` in each row: equation (19f)
+
+    @cached_property
+    def _sides(self) -> tuple[Array, MixtureField, MixtureField]:
+        """Shares of the rows, and mixtures by `weights` and by those of the fallback."""
+        assert self.fallback is not None
+        weights, shares = self.fallback
+        return shares, replace(self, fallback=None), MixtureField(weights, self.fields)
 
     def _average(self, ask: Callable[[PredictiveDistribution], Any]) -> Any:
         """Weighted sum of a function of the models' predictions."""
-        return sum(weight * ask(part) for weight, part in self._parts)
+        if self.fallback is None:
+            return sum(weight * ask(part) for weight, part in self._parts)
+        shares, known, beyond = self._sides
+        return (shares * known._average(ask).T + (1 - shares) * beyond._average(ask).T).T
 
     @cached_property
     def _parts(self) -> list[tuple[float, PredictiveDistribution]]:
@@ -721,22 +737,47 @@ class MixtureField(PredictiveDistribution):
     def joint_covariance(self, include_noise: bool = False, rows: Sequence[int] | None = None) -> Array:
         chosen = slice(None) if rows is None else list(rows)
 
-        def moment(part: PredictiveDistribution) -> Array:
-            apart = (part.mean - self.mean)[chosen]
-            return part.joint_covariance(include_noise, rows) + np.einsum("na,mb->namb", apart, apart)
+        def moment(part: PredictiveDistribution, other: PredictiveDistribution | None = None) -> Array:
+            apart, across = ((one.mean - self.mean)[chosen] for one in (part, other or part))
+            products = np.einsum("na,mb->namb", apart, across)
+            return products if other else part.joint_covariance(include_noise, rows) + products
 
-        return np.asarray(self._average(moment))
+        if self.fallback is None:
+            return np.asarray(self._average(moment))
+        shares, known, beyond = self._sides
+        shares = shares[chosen]
+        both, either = (find.outer(shares, shares)[:, None, :, None] for find in (np.minimum, np.maximum))
+        mixed = (shares[:, None, None, None] - both) * moment(known, beyond)
+        return both * moment(known) + (1 - either) * moment(beyond) + mixed + mixed.transpose(2, 3, 0, 1)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
+        if self.fallback is not None:  # where a number that all rows of a draw share exceeds their own shares
+            shares, *sides = self._sides
+            falls = random_state.random((n_samples, 1, 1)) >= shares[:, None]
+            return np.where(falls, *(one.sample(n_samples, random_state, include_noise) for one in reversed(sides)))
         counts = random_state.multinomial(as_integer(n_samples, "n_samples", 1), self.weights)
         chosen = [(int(count), part) for count, part in zip(counts, self.fields, strict=True) if count]
         draws = [part.sample(count, random_state, include_noise) for count, part in chosen]
         return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
+        if self.fallback is not None:
+            return self._log_density_of_sides(signals, joint)
         parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
         total = logsumexp(parts, axis=0)
         return float(total) if joint else total
+
+    def _log_density_of_sides(self, signals: Any, joint: bool) -> Any:
+        shares, known, beyond = self._sides
+        if not joint:
+            sides = [one.log_density(signals, joint) for one in (known, beyond)]
+            return logsumexp(sides, axis=0, b=[shares, 1 - shares])
+        ends, parts = np.unique([0.0, *shares, 1.0]), []
+        for high in ends[1:]:  # as in `sample`: of the number that all rows share
+            stays = (shares >= high)[:, None]
+            parts.append(known.log_density(np.where(stays, signals, np.nan)))
+            parts[-1] += beyond.log_density(np.where(stays, np.nan, signals))
+        return float(logsumexp(parts, b=np.diff(ends)))
 
     def given(self, observed: Any) -> MixtureField:
         fields = tuple(part.given(observed) for part in self.fields)

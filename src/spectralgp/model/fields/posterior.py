@@ -46,6 +46,8 @@ PASSING_DRAWS, FAST_DRAWS = 6, 16  # of completions but the last; of a fast last
 MOST_DRAWN_FAST = 2**18  # values of all draws of a fast completion, unless these are the fewest
 PASSING_TOLERANCE = 1e-3  # of solves for both
 MOST_SHRUNK_BY_MODES = 3_000  # signals
+RANGE = 0.9  # quantile of distances in training up to which inputs are within its range
+CONSTANT = 1e-9  # deviation of levels, relative to that of all inputs, that is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,6 +441,22 @@ class Posterior(SinglePosterior):
 
 
 @dataclass(frozen=True, eq=False)
+class Fallback:
+    """Weights that those of a mixture fall back to where inputs leave the range of training: equation (19f)."""
+
+    weights: Array
+    columns: Indices  # of the inputs, whose mean is compared
+    inputs: Array  # of training
+
+    def shares(self, inputs: Any) -> Array:
+        """Shares of the mixture's own weights at inputs, in hundredths: a joint density has a term for each."""
+        levels, new = (np.mean(np.asarray(one)[:, self.columns], axis=1) for one in (self.inputs, inputs))
+        spread = np.std(levels) + CONSTANT * np.std(self.inputs[:, self.columns])
+        distances, beyond = (np.abs(one - np.mean(levels)) / spread for one in (levels, new))
+        return np.round(np.exp(-0.5 * np.maximum(beyond - np.quantile(distances, RANGE), 0.0) ** 2), 2)
+
+
+@dataclass(frozen=True, eq=False)
 class Mixture:
     """Posteriors of several models with weights; it answers as a `Posterior` does."""
 
@@ -446,10 +464,14 @@ class Mixture:
     posteriors: tuple[Posterior, ...]
     imputation_weights: Array | None = None  # by default `weights`
     is_averaged: bool = False  # whether weights are posterior probabilities, which further values change
+    fallback: Fallback | None = None  # of rows in time order
 
     def at(self, inputs: Any) -> MixtureField:
         """Predictive distribution at new inputs."""
-        return MixtureField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
+        field = MixtureField(self.weights, tuple(one.at(inputs) for one in self.posteriors), self.is_averaged)
+        if self.fallback is None or np.all((shares := self.fallback.shares(inputs)) == 1.0):
+            return field
+        return replace(field, fallback=(self.fallback.weights, shares))
 
     def imputed(self, rows: Indices) -> MixtureField:
         """Distribution of some training signals given all observed values."""

@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Produc
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp._basics.saved import axes, ge
+from spectralgp.model.signals.levels import relative_scales
 from spectralgp.model.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
@@ -435,9 +436,14 @@ class StandardisedKernel(InputKernel):
     __getstate__ = _without_cache
 
     @classmethod
-    def of(cls, inputs: Array, terms: tuple[KernelTerm, ...] = ("smooth", "linear")) -> StandardisedKernel:
-        """The kernel started at the inputs' own scale."""
+    def of(
+        cls, inputs: Array, terms: tuple[KernelTerm, ...] = ("smooth", "linear"), alike: Indices | None = None
+    ) -> StandardisedKernel:
+        """The kernel started at the inputs' own scale; deviations of columns of one kind are moderated: (13c)."""
         offset, spread = inputs.mean(axis=0), inputs.std(axis=0)
+        if alike is not None:
+            variances = spread[alike] ** 2
+            spread[alike] = np.sqrt(np.mean(variances)) * relative_scales(variances, np.full(alike.size, len(inputs)))
         spread = np.where(spread > 1e-12 * np.max(np.abs(inputs), axis=0, initial=0.0), spread, 1.0)
         centres = [0.0]
         if "smooth" in terms:

@@ -208,7 +208,7 @@ def signal_report(
         inputs=inputs_in_words(model, heaviest, columns, is_lagged),
         note=note,
         correlations=node_correlations(graph, heaviest),
-        order="" if learnt.order is None else learnt.order.described,
+        order=learnt.order_words,
         forecasts=found_forecasts,
         imputations=_imputations(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
     )
