@@ -36,13 +36,11 @@ def test_up_to_512_rows_get_one_thread_and_the_setting_comes_back():
 def test_large_matrices_have_the_users_threads_inside_a_block_of_small_ones():
     with threadpool_limits(2, user_api="blas"):
         users = blas_threads()
-        with arrays.inner_threads(1):
-            assert blas_threads() == users  # nothing is limited yet
         with arrays.few_threads(30):
             for sizes, inside in (((513,), users), ((512,), {1}), ((500, 500, 2_000), users), ((30, 30, 2_000), {1})):
-                with arrays.inner_threads(*sizes):
+                with arrays.few_threads(*sizes):
                     assert blas_threads() == inside
-                    with arrays.inner_threads(40):
+                    with arrays.few_threads(40):
                         assert blas_threads() == {1}
                     assert blas_threads() == inside
                 assert blas_threads() == {1}

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache, cached_property
 from math import prod
 from typing import Any
@@ -54,11 +54,6 @@ def few_threads(*sizes: int) -> Iterator[None]:
                 _limits.clear()
 
 
-def inner_threads(*sizes: int) -> AbstractContextManager[None]:
-    """`few_threads` inside such a block; outside, threads stay as they are."""
-    return few_threads(*sizes) if _limits else nullcontext()
-
-
 @cache
 def _pools() -> list[Any]:
     return [pool for pool in ThreadpoolController().lib_controllers if pool.user_api == "blas"]
@@ -89,7 +84,7 @@ def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
 def times_matrix(stacked: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
     """Product of stacked rows with a matrix, in one call: NumPy would make one per stack."""
     flat = stacked.reshape(-1, stacked.shape[-1])
-    with inner_threads(*flat.shape, matrix.shape[-1]):
+    with few_threads(*flat.shape, matrix.shape[-1]) if _limits else nullcontext():
         return (flat @ matrix).reshape(*stacked.shape[:-1], matrix.shape[-1])
 
 

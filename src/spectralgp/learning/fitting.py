@@ -118,7 +118,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
         mention("rows are in time order")
     of_folds, of_draws = random_state.spawn(2)
     try:
-        with few_threads(shape[0]):
+        # a quadrature has few frequencies
+        with few_threads(shape[0], *(2 * shape[:1] if choices.setting.task.spectrum.needs_passes else shape)):
             variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
             if len(variants) == 1:
                 chosen = WeightedCandidates([variants[0].candidate], np.ones(1), [start])

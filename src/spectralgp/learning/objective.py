@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
-from spectralgp._basics.arrays import inner_threads
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.saved import UNSAVED, Positive, StoredAs, axes, ge
 from spectralgp.graphs import GraphBase
@@ -343,17 +341,10 @@ class Objective:
         key = x.tobytes()
         if self._evaluated is None or self._evaluated[0] != key:
             self.n_evaluations += 1
+            evidence = (self if self.complete is None else self.completed(x)).evidence(x)
             prior, slope = self.log_prior(x)
-            with self._threads:
-                evidence = (self if self.complete is None else self.completed(x)).evidence(x)
-                self._evaluated = (key, evidence.log_likelihood + prior, evidence.gradient + slope)
+            self._evaluated = (key, evidence.log_likelihood + prior, evidence.gradient + slope)
         return self._evaluated[1], self._evaluated[2].copy()
-
-    @property
-    def _threads(self) -> AbstractContextManager[None]:
-        """Threads for products of signals by signals by frequencies."""
-        n_signals = self.task.signals.shape[0]
-        return inner_threads(n_signals, n_signals, self.spectrum.eigenvalues.size)
 
     def log_prior(self, x: Array) -> tuple[float, Array]:
         """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""
@@ -433,8 +424,7 @@ class Objective:
 
         `further` is a white variance that is added to the covariance.
         """
-        with self._threads:
-            curvature = self.evidence(x).information(further)
+        curvature = self.evidence(x).information(further)
         if curvature is None:
             return np.diag(self.size / self.units**2)
         if self.task.prior is not None:

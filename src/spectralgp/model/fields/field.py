@@ -381,8 +381,6 @@ class Field(GaussianField):
         return self.units.restore(self.covariance.basis.unload(self.centre))
 
     def mean_at(self, nodes: Indices) -> Array:
-        if not self.covariance.is_written_out:
-            return np.asarray(on_host(self.mean)[:, nodes])
         offset, vectors = np.asarray(self.units.offset), with_entries(self.covariance).basis.eigenvectors
         centred = self.units.restore_scale(times_matrix(self.centre, vectors[nodes].T), nodes)
         return np.asarray(centred + (offset[nodes] if offset.ndim else offset))

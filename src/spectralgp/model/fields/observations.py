@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from spectralgp._basics.arrays import inner_threads, without_caches
+from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs.operators import lanczos
 from spectralgp.model.fields import covariances
@@ -64,7 +64,7 @@ def inverse_root(matrix: Array) -> Array:
 
 def _factor(matrix: Array) -> Array:
     """Lower Cholesky factor of a matrix, which is overwritten."""
-    with inner_threads(len(matrix)):
+    with few_threads(len(matrix)):
         return np.asarray(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
 
 

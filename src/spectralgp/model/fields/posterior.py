@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._basics.arrays import inner_threads, on_host, without_caches
+from spectralgp._basics.arrays import few_threads, on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
@@ -98,7 +98,7 @@ class GraphGP:
         graph = GraphNodeCovariance(self.graph_basis, self.graph_kernel, self.noise_variance)
         if self.shrinkage is None:
             return graph
-        with inner_threads(self.spectrum.graph.n_nodes):
+        with few_threads(self.spectrum.graph.n_nodes):
             return ShrunkNodeCovariance.of(graph, self.shrinkage)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import eigh
 
-from spectralgp._basics.arrays import inner_threads
+from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.saved import Number
 from spectralgp.graphs import GraphBase, LaplacianKind
@@ -44,7 +44,7 @@ def modes_of(covariance: Array) -> Modes:
     """Eigendecomposition of a covariance matrix; negative values become zero, the least kept in `smallest`."""
     if covariance.shape[0] == 0:
         return Modes(np.empty(0), np.empty((0, 0)))
-    with inner_threads(len(covariance)):
+    with few_threads(len(covariance)):
         values, vectors = eigh(covariance, check_finite=False, driver="evd")
     return Modes(np.maximum(values, 0.0), vectors, float(values[0]))
 
