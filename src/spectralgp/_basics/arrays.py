@@ -84,7 +84,8 @@ def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
 def times_matrix(stacked: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
     """Product of stacked rows with a matrix, in one call: NumPy would make one per stack."""
     flat = stacked.reshape(-1, stacked.shape[-1])
-    with few_threads(*flat.shape, matrix.shape[-1]) if _limits else nullcontext():
+    sizes = *flat.shape, matrix.shape[-1]
+    with few_threads(*sizes) if _limits and prod(sizes) > SMALL**3 else nullcontext():
         return (flat @ matrix).reshape(*stacked.shape[:-1], matrix.shape[-1])
 
 

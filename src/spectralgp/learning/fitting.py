@@ -201,7 +201,8 @@ def condition_all(
     shares, posteriors, complete = list[Array](), list[Posterior](), list[Draws]()
     falls = np.array([one.is_fallback for one in candidates], dtype=float)
     both = np.stack([weights, weights if filling is None else filling, falls], axis=1)
-    with few_threads(candidates[0].task.signals.shape[0]):
+    sizes, is_large = candidates[0].task.signals.shape, candidates[0].task.spectrum.needs_passes
+    with few_threads(sizes[0] if is_large else max(sizes)):  # matrices are of signals, or also of nodes
         for weight, candidate, one in zip(both, candidates, drawn, strict=True):
             if np.any(weight > 0):
                 tasks = map(candidate.task.recentred, [] if one.levels is None else one.levels)

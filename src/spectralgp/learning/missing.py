@@ -118,12 +118,11 @@ class MissingValueExpectation(Expectation):
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
-    def of(cls, task: Task, is_coarse: bool = False, most_operations: int | None = None) -> MissingValueExpectation:
+    def of(cls, task: Task, is_coarse: bool = False) -> MissingValueExpectation:
         """Exact expectation if that is cheap, else by a few draws at first, which suffice for a coarse fit."""
-        most_operations = MAX_EXACT_OPERATIONS if most_operations is None else most_operations
         observed = task.signals.observed
         n_missing = observed.size - task.signals.size
-        is_cheap = n_missing * observed.size * sum(observed.shape) <= most_operations
+        is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
         # a draw costs a share of a nat, whatever the number of values, of which a large graph's scores differ by many

@@ -70,10 +70,12 @@ COSTS["nodes"] = (6, 9, 19)
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_draws_end_where_exact_completions_do(name):
+def test_draws_end_where_exact_completions_do(name, monkeypatch):
     """The bar: within 0.05 nats of the exact maximum, by the exact evidence of both ends; and in as few steps."""
     kernel, task = Polynomial(2), task_of(name)
-    exact, by_draws = learn(task, kernel), MissingValueExpectation.of(task, most_operations=0)
+    exact = learn(task, kernel)
+    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
+    by_draws = MissingValueExpectation.of(task)
     drawn = with_evidence(task, learn_incomplete(task, kernel, Sqp(), expectation=by_draws))
     costs = len(exact.stages), len(drawn.stages), int(drawn.method.split()[0])
     np.testing.assert_allclose(costs, COSTS[name], rtol=0.2)
@@ -214,7 +216,7 @@ def test_there_are_no_more_draws_than_memory_is_meant_for(size, n_draws):
         assert missing.max_draws(task) == (n_draws if isinstance(n_draws, int) else n_draws[place])
 
 
-def test_missing_values_are_completed_exactly_where_that_is_cheap():
+def test_missing_values_are_completed_exactly_where_that_is_cheap(monkeypatch):
     task = task_of("30%")
     n_values, shape = task.signals.observed.size, task.signals.shape
     n_missing = n_values - task.signals.size
@@ -222,9 +224,11 @@ def test_missing_values_are_completed_exactly_where_that_is_cheap():
     assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4  # more than eight are missing
     assert MissingValueExpectation.of(task).missing_share == pytest.approx(n_missing / n_values)
     limit = n_missing * n_values * sum(shape)
-    assert MissingValueExpectation.of(task, most_operations=limit).n_draws is None
-    assert MissingValueExpectation.of(task, most_operations=limit - 1).n_draws == 8
-    assert MissingValueExpectation.of(task, is_coarse=True, most_operations=limit - 1).n_draws == 4
+    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", limit)
+    assert MissingValueExpectation.of(task).n_draws is None
+    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", limit - 1)
+    assert MissingValueExpectation.of(task).n_draws == 8
+    assert MissingValueExpectation.of(task, is_coarse=True).n_draws == 4
     assert [missing.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
 
 

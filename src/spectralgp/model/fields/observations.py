@@ -59,13 +59,7 @@ def weighted_system(complete: Covariance, weights: Any) -> LinearSystem:
 
 def inverse_root(matrix: Array) -> Array:
     """Lower triangular ``H`` with ``M^-1 = H^T H`` of a positive definite matrix, which is overwritten."""
-    return _inverse(_factor(matrix))
-
-
-def _factor(matrix: Array) -> Array:
-    """Lower Cholesky factor of a matrix, which is overwritten."""
-    with few_threads(len(matrix)):
-        return np.asarray(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
+    return _inverse(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
 
 
 def _inverse(factor: Array) -> Array:
@@ -138,7 +132,9 @@ class PartialObservations:
     @cached_property
     def _missing_factor(self) -> Array:
         """Cholesky factor of the precision of missing values: of their part of ``C^-1``."""
-        return _factor(with_entries(self.covariance).submatrix(self.missing, inverse=True))
+        entries = with_entries(self.covariance).submatrix(self.missing, inverse=True)
+        with few_threads(self._n_missing):
+            return np.asarray(cholesky(entries, lower=True, overwrite_a=True, check_finite=False))
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero at missing entries.
@@ -372,28 +368,24 @@ class PartialObservations:
 
         Outer products of `less`, shape (n, n_signals, n_nodes), are subtracted from ``Q``.
         """
-        for signal, entries in self._blocks(list(signals)):
-            moved = np.empty((0, len(entries))) if less is None else less[:, signal, self.observed[signal]]
-            yield _positive_modes(entries - moved.T @ moved)
+        numbers, n_at_once = list(signals), 1 + MOST_COLUMNS // self.observed.shape[1]
+        for some in (numbers[first : first + n_at_once] for first in range(0, len(numbers), n_at_once)):
+            for signal, entries in zip(some, self._blocks(some), strict=True):
+                moved = np.empty((0, len(entries))) if less is None else less[:, signal, self.observed[signal]]
+                yield _positive_modes(entries - moved.T @ moved)
 
-    def _blocks(self, signals: list[int]) -> Iterator[tuple[int, Array]]:
-        """Numbers of some signals, and ``Q`` among the observed entries of each."""
-        known, observed = with_entries(self.covariance), self.observed
+    def _blocks(self, signals: list[int]) -> list[Array]:
+        """``Q`` among the observed entries of each of some signals."""
+        known, own = with_entries(self.covariance), self.observed[signals]
         if self._side == "observed":
-            ends = np.cumsum(np.count_nonzero(observed, axis=1))
-            for signal in signals:
-                start = ends[signal] - np.count_nonzero(observed[signal])
-                columns = self._observed_root[start:, start : ends[signal]]  # zero above
-                yield signal, columns.T @ columns
-            return
-        n_at_once = 1 + MOST_COLUMNS // observed.shape[1]
-        while signals:
-            some, signals = signals[:n_at_once], signals[n_at_once:]
-            halves = np.hstack([known.across(self.missing, signal, observed[signal]) for signal in some])
-            halves = solve_triangular(self._missing_factor, halves, lower=True, overwrite_b=True, check_finite=False)
-            ends = np.cumsum(np.count_nonzero(observed[some], axis=1))
-            for signal, half in zip(some, np.split(halves, ends[:-1], axis=1), strict=True):
-                yield signal, known.between(signal, signal, inverse=True, nodes=observed[signal]) - half.T @ half
+            ends = np.cumsum(np.count_nonzero(self.observed, axis=1))[signals]
+            starts = ends - np.count_nonzero(own, axis=1)
+            columns = [self._observed_root[start:, start:end] for start, end in zip(starts, ends, strict=True)]
+            return [one.T @ one for one in columns]  # zero above
+        across = np.hstack([known.across(self.missing, *pair) for pair in zip(signals, own, strict=True)])
+        halves = solve_triangular(self._missing_factor, across, lower=True, overwrite_b=True, check_finite=False)
+        parts = zip(signals, own, np.split(halves, np.cumsum(own.sum(axis=1))[:-1], axis=1), strict=True)
+        return [known.between(one, one, inverse=True, nodes=at) - half.T @ half for one, at, half in parts]
 
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among the observed entries of a node, over the signals."""

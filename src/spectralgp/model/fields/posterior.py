@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._basics.arrays import few_threads, on_host, without_caches
+from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp._basics.saved import NotNegative, Positive, axes
 from spectralgp.graphs import GraphBase
@@ -96,10 +96,7 @@ class GraphGP:
     def nodes(self) -> NodeCovariance:
         """Covariances between nodes, and the basis that they are diagonal in."""
         graph = GraphNodeCovariance(self.graph_basis, self.graph_kernel, self.noise_variance)
-        if self.shrinkage is None:
-            return graph
-        with few_threads(self.spectrum.graph.n_nodes):
-            return ShrunkNodeCovariance.of(graph, self.shrinkage)
+        return graph if self.shrinkage is None else ShrunkNodeCovariance.of(graph, self.shrinkage)
 
     @cached_property
     def graph_basis(self) -> Spectrum:
