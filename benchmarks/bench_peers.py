@@ -40,6 +40,7 @@ MOST_MARKS = 30  # of learning, at which likelihoods are computed
 NEAR_NATS = 1.0  # of the highest likelihood that a rival reaches: when it is there
 SLACK_NATS = 0.1  # within which likelihoods are equal
 FASTER, PREDICTS_FASTER, INCOMPLETE_SECONDS, OVER_FLOOR = 10.0, 1_000.0, 3.0, 2.0
+OVER_FLOOR_CLOCK = 2.5
 OURS, FLOOR = "spectralgp", "floor"
 LIBRARIES = ("numpy", "scikit-learn", "torch", "gpytorch", "botorch", "geometric_kernels")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -204,6 +205,9 @@ def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
             if FLOOR in by_rival:
                 ratio = ours["seconds"]["processor"] / by_rival[FLOOR]["seconds"]["processor"]
                 bar(f"{problem}: over the floor", ratio, OVER_FLOOR, ratio <= OVER_FLOOR)
+        if problem.startswith("2,000 x 500, complete") and FLOOR in by_rival:
+            ratio = ours["seconds"]["wall"] / by_rival[FLOOR]["seconds"]["wall"]
+            bar(f"{problem}: over the floor, by the clock", ratio, OVER_FLOOR_CLOCK, ratio <= OVER_FLOOR_CLOCK)
         if problem.startswith("200 x 100, 30%"):
             taken = ours["seconds"]["processor"]
             bar(f"{problem}: seconds", taken, INCOMPLETE_SECONDS, taken <= INCOMPLETE_SECONDS)

@@ -340,6 +340,8 @@ def default() -> list[str]:
         "1,000 x 200": "smooth fields, over `Polynomial(3)` in the paper's model",
         "20,000 x 32": "smooth fields by quadrature, over the passes alone",
         "20 x 2,000": "2,000 signals on 20 nodes, in seconds",
+        "45 x 90, 30% missing": "90 signals on 45 nodes with 30% missing, fit and imputation, over `eigh` of 400 x 400",
+        "5,000 x 50": "50 signals on 5,000 nodes, over decomposing the two Laplacians",
     }
     rows = [
         [
