@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
@@ -178,7 +178,7 @@ def building(
     if not request.overwrite:
         _require_unfinished(home)  # before anything is written
     home.mkdir(parents=True, exist_ok=True)
-    scratch = home / f"{SCRATCH}{_fingerprint([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
+    scratch = home / f"{SCRATCH}{joblib.hash([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
     partitioner = partitioner if isinstance(partitioner, str) else "given"
     build = BuildDirectory(home, scratch, n_nodes, n_partitions, request.n_hops, partitioner, names)
     n_steps += n_rounds * n_partitions + build.deepest  # a bar also shows rounds over the partitions, and rings
@@ -219,19 +219,6 @@ def _clear(home: Path) -> None:
     for path in sorted(home.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
         if FOLDERS.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _fingerprint(arguments: Sequence[Any]) -> str:
-    """Digest of arguments: arrays by their bytes, others by their repr."""
-    digest = hashlib.sha256()
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            digest.update(f"{argument.dtype}{argument.shape}".encode())
-            digest.update(np.ascontiguousarray(argument).data)
-        else:
-            digest.update(repr(argument).encode())
-        digest.update(b"|")
-    return digest.hexdigest()
 
 
 @contextmanager
