@@ -238,11 +238,10 @@ def _learnt_kernels(
     """Models of kernels, each with its errors, PIT values and row; a note names a kernel that cannot be learnt."""
     with progress_bar("compare", len(kernels), show=True):
         for name, kernel in kernels.items():
-            stacking = Stacking(kernel, n_jobs=learning.jobs, effort=learning.effort)
-            model = GraphGPRegressor(training.graph, stacking, random_state=learning.seed, spectrum=learning.spectrum)
+            model, given = regressor_of(training, kernel, learning)
             start = perf_counter()
             try:
-                model.fit(training.inputs, training.signals)
+                model.set_params(verbose=0).fit(*given)
                 more = {"log_evidence": model.log_marginal_likelihood_, "seconds": perf_counter() - start}
                 predicted = observed_and_predicted(model, new.inputs, new.signals)
                 densities = np.asarray(model.log_predictive_density(new.inputs, new.signals, joint=False))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.checks import Array
@@ -165,9 +166,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         covariances: list[tuple[float | None, Array]] = [(None, np.eye(alignment.n_rows))]
         self.classes_, self._inputs, self._values = classes, None, values
         if values is not None:
-            self._shift, self._unit = values.mean(axis=0), values.std(axis=0)
-            self._unit = np.where(self._unit > 0, self._unit, 1.0)
-            standardised = (values - self._shift) / self._unit
+            self._scaler = StandardScaler()
+            standardised = self._scaler.fit_transform(values)
             if alignment.form.is_flat:
                 features = alignment.form.to_graph(standardised.T).T
             else:
@@ -228,7 +228,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             inputs = self._inputs
             if X is not None:
                 inputs = checked_inputs(self, as_table(X, "X", allow_dates=True))
-                inputs = inputs if self.input_kernel is not None else (inputs - self._shift) / self._unit
+                inputs = inputs if self.input_kernel is not None else self._scaler.transform(inputs)
             covariances = {
                 length: (kernel(inputs, self._inputs), np.diag(kernel(inputs)))
                 for length, kernel in self._input_kernels()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -65,16 +66,14 @@ def moments(local: Stamps, zone: str | None) -> Stamps:
 
 @cache
 def _zone(name: str) -> Any:
-    try:
+    with suppress(ZoneInfoNotFoundError, ValueError):
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        if name.startswith("UTC") and len(name) == 9:  # pandas' name of a fixed offset, such as UTC+01:00
-            sign = -1 if name[3] == "-" else 1
-            return timezone(sign * timedelta(hours=int(name[4:6]), minutes=int(name[7:9])))
-        raise ValueError(
-            f"times must be in a time zone that is known here; got {name!r}. Convert them to one of the IANA names, "
-            "such as Europe/Berlin, or install tzdata."
-        ) from None
+    with suppress(ValueError):
+        return datetime.strptime(name, "UTC%z").tzinfo  # pandas' name of a fixed offset, such as UTC+01:00
+    raise ValueError(
+        f"times must be in a time zone that is known here; got {name!r}. Convert them to one of the IANA names, "
+        "such as Europe/Berlin, or install tzdata."
+    )
 
 
 @dataclass(frozen=True)
