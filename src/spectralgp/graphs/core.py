@@ -14,8 +14,9 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.arrays import frozen
-from spectralgp._basics.checks import Array, as_integer, as_option
-from spectralgp._basics.tables import as_html
+from spectralgp._basics.checks import Array, as_integer, as_option, as_real_array
+from spectralgp._basics.tables import as_html, as_table, check_same_order, frame_names
+from spectralgp.graphs.correlations import weights_from_signals
 from spectralgp.graphs.operators import Operator, make_operator
 from spectralgp.graphs.operators.base import lanczos, largest_ritz_value
 from spectralgp.graphs.points import PointJoin, as_places, weights_from_points
@@ -25,6 +26,7 @@ from spectralgp.graphs.weights import (
     as_weights,
     chosen_nodes,
     finished,
+    is_range,
     read_only,
     weights_from_edges,
     with_small_indices,
@@ -254,6 +256,43 @@ class Graph(GraphBase):
         places, labels = as_places(points, metric)
         joining = PointJoin(n_neighbors, radius, weights, bandwidth, symmetrize, metric).checked(len(places.points))
         return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
+
+    @classmethod
+    def from_signals(cls, Y: Any, X: Any = None, n_neighbors: int = 5) -> Self:
+        """Graph of correlations between the columns of signals, if nothing else says which nodes are related.
+
+        Weights are positive correlations of what inputs do not explain, shrunk by the intensity of Ledoit and Wolf. If
+        models are compared on the same signals, scores flatter the graph. ``GraphGPRegressor(Graph.from_signals)``
+        makes it of the training signals of each fold instead, and ``functools.partial`` sets `n_neighbors` there.
+
+        Parameters
+        ----------
+        Y : array or table of shape (n_signals, n_nodes)
+            Signals in rows, NaN at missing values. Names of columns become those of the nodes.
+        X : array or table of shape (n_signals, n_features), optional
+            Inputs: correlations are those of errors of a ridge regression on them, of held-out signals in five folds.
+        n_neighbors : int, default=5
+            Join each node to this many others of the largest positive correlation, and those to it.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> Y = rng.standard_normal((50, 1)) * [1, 1, -1] + rng.standard_normal((50, 3))
+        >>> Graph.from_signals(Y, n_neighbors=1).weights.toarray().round(1)
+        array([[0. , 0.3, 0. ],
+               [0.3, 0. , 0. ],
+               [0. , 0. , 0. ]])
+        """
+        table, inputs = as_table(Y, "Y"), None
+        values, labels = as_real_array(table, "Y", ("n_signals", "n_nodes"), allow_nan=True), frame_names(table)
+        kept = np.isfinite(values).any(axis=1)
+        if X is not None:
+            given = as_table(X, "X", allow_dates=True)
+            check_same_order(given, table)
+            sizes = {"n_signals": len(values)}
+            inputs = as_real_array(given, "X", ("n_signals", "n_features"), sizes=sizes)[kept]
+        weights = finished(weights_from_signals(values[kept], inputs, n_neighbors))
+        return cls._built(weights, None if labels is None or is_range(labels) else labels, None)
 
     @classmethod
     def edgeless(cls, n_nodes: int, names: Any = None) -> Self:
