@@ -21,7 +21,10 @@ def kinds_of(base: type) -> list[str]:
 
 SECTIONS = {
     "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster", "GraphGPClassifier"]),
-    "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
+    "Graphs": (
+        "spectralgp",
+        ["Graph", "LearntGraph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"],
+    ),
     "Graph kernels": ("spectralgp", kinds_of(spectralgp.GraphKernel)),
     "Likelihoods": ("spectralgp", kinds_of(spectralgp.Likelihood)),
     "Solvers": ("spectralgp", ["Sqp", "Stacking"]),

@@ -14,7 +14,7 @@ import pandas as pd
 from safetensors.numpy import load, save
 from sklearn.gaussian_process.kernels import RBF
 
-from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial, Stacking
+from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, LearntGraph, Polynomial, Stacking
 from spectralgp.files.container import FORMAT_VERSION, digest
 
 DATA = Path(__file__).parent / "data"
@@ -46,7 +46,17 @@ def time_order() -> tuple[Any, dict[str, Any]]:
     return model, {"inputs": series[-3:] + np.array([0.0, 4.0, 40.0])[:, None]}
 
 
-MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"time-order": time_order}
+def learnt_graph() -> tuple[Any, dict[str, Any]]:
+    """A graph whose weights were learnt, with names of the nodes and of the coordinates."""
+    rng = np.random.default_rng(10)
+    places = pd.DataFrame(rng.random((8, 2)), [f"station {node}" for node in range(8)], ["east", "north"])
+    inputs = rng.standard_normal((20, 1))
+    signals = np.sin(inputs + 6 * places["east"].to_numpy()) + 0.1 * rng.standard_normal((20, 8))
+    model = GraphGPRegressor(LearntGraph(places, 4), Polynomial(1), RBF()).fit(inputs, signals)
+    return model, {"inputs": inputs[:2] + 0.1}
+
+
+MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"time-order": time_order, "learnt-graph": learnt_graph}
 
 
 def unpacked(content: bytes) -> tuple[dict[str, str], Any, dict[str, np.ndarray]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # "as" says that a name is public
     from spectralgp.estimators import *  # noqa: F403
     from spectralgp.graphs import Graph as Graph
+    from spectralgp.graphs import LearntGraph as LearntGraph
     from spectralgp.graphs import as_graph as as_graph
     from spectralgp.graphs.partitioned import PartitionedGraph as PartitionedGraph
     from spectralgp.learning import Sqp as Sqp
@@ -41,7 +42,7 @@ __version__ = "0.1.0"
 _HOMES = {  # packages by the public names that are imported from them
     "estimators": "GraphGPClassifier GraphGPForecaster GraphGPRegressor load",
     "model.fields": "GraphGP condition condition_shrunk graph_gp leave_one_out log_marginal_likelihood",
-    "graphs": "Graph as_graph",
+    "graphs": "Graph LearntGraph as_graph",
     "model.kernels": "GraphKernel Polynomial SpectralKernel WithResidual",
     "learning": "Sqp Stacking Task learn",
     "model.likelihoods": "Likelihood",

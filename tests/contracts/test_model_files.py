@@ -332,7 +332,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "levels weights"),
     ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
     ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
-    ("other", "tasks processes states effort"),
+    ("other", "tasks processes states effort graph_parameters"),
     (-1.0, "dispersion typical_variance"),
     (-1.0, "smoothness step least_rate penalty x_penalty period"),
     (0.5, "n_steps harmonics residuals"),

@@ -69,6 +69,8 @@ def mixture_summary(learnt: FittedModels) -> str:
         lines.append(learnt.note)
     if learnt.order is not None:
         lines.append(learnt.order_words)
+    if learnt.graph_parameters is not None:
+        lines.append(str(learnt.graph_parameters))
     for member in np.argsort(-learnt.weights, kind="stable").tolist():
         lines += ["", f"weight {learnt.weights[member]:.2f}: {learnt.candidates[member].described}"]
         lines += [f"  {name + ':':<9} {text}" for name, text in _member_words(learnt, member)]
@@ -281,7 +283,8 @@ def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
         model = replace(fit.model, spectrum=spectrum, graph_kernel=moved_kernel)
         fits.append(replace(fit, model=told_apart(own, model)))
     draws = tuple(Draws((fit.model,)) for fit in fits)
-    return replace(learnt, raw_fits=tuple(fits), draws=draws, note=" ".join(notes)).conditioned_anew(candidates)
+    learnt = replace(learnt, raw_fits=tuple(fits), draws=draws, note=" ".join(notes), graph_parameters=None)
+    return learnt.conditioned_anew(candidates)
 
 
 def _changed(before: GraphKernel, after: GraphKernel, eigenvalues: Array) -> list[str]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from spectralgp._basics import tables
 from spectralgp._basics.arrays import few_threads, on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_of, without_mask
-from spectralgp.graphs import Graph, GraphBase, as_graph
+from spectralgp.graphs import Graph, GraphBase, LearntGraph, WeightFamily, as_graph
 from spectralgp.graphs.operators import precision_of
 from spectralgp.graphs.weights import chosen_nodes, is_range
 from spectralgp.learning import Solver, Task
-from spectralgp.learning.candidates import Choices, Setting, Stacking
+from spectralgp.learning.candidates import Choices, GraphOf, Setting, Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.model import kernels
@@ -256,6 +256,21 @@ class TrainingData:
     observed_by: ObservationModel | None = None
     typical_variance: float | None = None  # of the latent signals
     effects: tuple[str, ...] = ()  # names of the fixed effects
+    # given graphs or functions that make them, with weights to be learnt, if any
+    graphs: tuple[tuple[Any, WeightFamily | None], ...] = ()
+
+    def made_graphs(self) -> Iterator[tuple[GraphBase, GraphOf | None, WeightFamily | None]]:
+        """Graphs to fit on, with the functions that make them of signals, and the weights that are learnt, if any."""
+        for graph, family in self.graphs or ((self.graph, None),):
+            graph_of = None if isinstance(graph, GraphBase) else partial(self._graph_of, graph)
+            yield graph if graph_of is None else graph_of(np.arange(len(self.values)), None), graph_of, family
+
+    def _graph_of(self, make: Callable[..., Any], kept: Indices, hidden: Mask | None) -> GraphBase:
+        """Graph made of some signals, without hidden entries, with the names of the columns."""
+        has_features = self.has_inputs and (self.input_kernel is None or not self.input_kernel.form.is_pairwise)
+        values = self.values[kept] if hidden is None else np.where(hidden, np.nan, self.values[kept])
+        made = as_graph(make(values, self.inputs[kept] if has_features else None))
+        return Graph(made.weights, self.graph.names or self.form.names, made.coordinates)
 
     @contextmanager
     def resources(self) -> Iterator[None]:
@@ -280,13 +295,15 @@ class TrainingData:
 def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingData:
     """Read and check the parameters and the data of `fit`."""
     stacking, graph_kernels = _checked_parameters(estimator, solver)
-    given = None if estimator.graph is None else given_graph(estimator.graph)
+    graphs, given = listed_graphs(estimator.graph)
     Y = tables.as_table(Y, "Y", names=None if given is None else given.names)
     layout = written_layout(Y)
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = tables.as_table(X, "X", rows=along, allow_dates=True)
     tables.check_same_order(X, Y)
     settings = spectrum_settings(estimator.spectrum, given)
+    if settings.needs_passes and any(family is not None for _, family in graphs):
+        raise ValueError("spectrum must be 'auto' or 'exact' for a LearntGraph; got a Chebyshev one. Leave it out.")
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     n_signals, is_flat = values.shape[0], len(values.shape) == 1
     kernel, input_form, inputs = _read_inputs(estimator, X, n_signals)
@@ -322,7 +339,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
     order = _order_of_rows(estimator, settings, inputs, values, carried if is_complete else None)
     decided = kernel, stacking, graph_kernels, settings, form, X is not None, order
     index = tables.frame_index(Y if has_labels else X)
-    return TrainingData(graph, inputs, values, seen, carried, *decided, index=index)
+    return TrainingData(graph, inputs, values, seen, carried, *decided, index=index, graphs=graphs)
 
 
 def _read_inputs(estimator: Any, X: Any, n_signals: int) -> tuple[kernels.InputKernel | None, InputForm, Array]:
@@ -388,6 +405,13 @@ def setting_of(estimator: Any, training: TrainingData, solver: Solver) -> Settin
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
     decided = training.carried, residual, shrunk, training.transformation
     return Setting(task, signals, kernel is None, *decided)
+
+
+def choices_on(
+    estimator: Any, training: TrainingData, solver: Solver, graph: GraphBase, graph_of: GraphOf | None
+) -> Choices:
+    """Return the choices of models on a graph, that a function makes of signals if it is given."""
+    return replace(choices_of(estimator, replace(training, graph=graph), solver), graph_of=graph_of)
 
 
 def choices_of(estimator: Any, training: TrainingData, solver: Solver) -> Choices:
@@ -504,7 +528,30 @@ def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) ->
 
 def given_graph(graph: Any) -> GraphBase:
     """Graph of an argument, which may be in partitions."""
+    if isinstance(graph, LearntGraph) or callable(graph):
+        raise TypeError(
+            f"graph must be a graph here; got {type(graph).__name__}, of which GraphGPRegressor.fit makes one. Pass "
+            "the graph_ of a fitted regressor."
+        )
     return graph if isinstance(graph, GraphBase) else as_graph(graph)
+
+
+def listed_graphs(graph: Any) -> tuple[tuple[tuple[Any, WeightFamily | None], ...], GraphBase | None]:
+    """Graphs of an argument, or functions that make them, with weights to be learnt; the first that is known."""
+    is_list = isinstance(graph, list | tuple) and any(isinstance(one, GraphBase | LearntGraph) for one in graph)
+    options = list[tuple[Any, WeightFamily | None]]()
+    for one in graph if is_list else () if graph is None else (graph,):
+        family = one.family() if isinstance(one, LearntGraph) else None
+        made = one if callable(one) else given_graph(one) if family is None else family.graph(family.usual)
+        options.append((made, family))
+    known = [made for made, _ in options if isinstance(made, GraphBase)]
+    for other in known[1:]:
+        if (other.n_nodes, other.names) != (known[0].n_nodes, known[0].names):
+            raise ValueError(
+                f"graph must be a list of graphs on the same nodes, in one order; got {known[0]} and {other}. Use "
+                "graph.subgraph(names), which puts nodes into an order."
+            )
+    return tuple(options), known[0] if known else None
 
 
 def matched_graph(

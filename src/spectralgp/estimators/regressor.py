@@ -28,7 +28,8 @@ from spectralgp.estimators import observing as observers
 from spectralgp.estimators.observing import Alignment, takes_auxiliary_data
 from spectralgp.files.inputs import InputRecipe
 from spectralgp.learning import Candidate, Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.fitting import Shown, fit_models
+from spectralgp.learning.fitting import Shown
+from spectralgp.learning.graphs import fit_on_graphs
 from spectralgp.learning.missing import objective_of
 from spectralgp.model import fields
 from spectralgp.model.kernels import GraphKernel, SpectralKernel, as_input_kernel, signal_of
@@ -55,8 +56,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
 
     Parameters
     ----------
-    graph : Graph or anything `as_graph` takes, optional
-        The graph on the columns of `Y`. Without one, nodes are unrelated and the kernel is the identity.
+    graph : Graph, LearntGraph, function, list of these, or anything `as_graph` takes, optional
+        The graph on the columns of `Y`. Without one, nodes are unrelated and the kernel is the identity. `LearntGraph`
+        learns weights between points. A function, such as ``Graph.from_signals``, makes the graph of the training
+        signals and inputs, in each fold anew. Of a list of graphs on the same nodes, that of the best held-out score is
+        kept, or of the largest likelihood if one kernel is given; models on different graphs are not mixed.
     graph_kernel : graph kernel, list of them or Stacking, optional
         Covariance between nodes. By default several models are compared on held-out folds and stacked, as `summary`
         reports; for one signal, or a constant, it is `Diffusion`. The kernels of a list, and the degrees of
@@ -139,6 +143,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     scale_ : ndarray of shape (n_nodes,)
         Divisor while learning. Both are of the model of the largest weight: of changes, if it is a model of these, and
         near a typical value if of logarithms.
+    graph_parameters_ : GraphParameters or None
+        Lengths, exponent and number of neighbours of a `LearntGraph`, by name, with standard errors.
     coefficients_ : Coefficients
         Fixed effects with their standard errors, with a likelihood, covariates or noise that is known per entry.
     likelihood_ : Likelihood
@@ -277,9 +283,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         with training.resources():
             if given or self.likelihood != "gaussian":
                 training = observers.with_observations(self, training, given)
-            self._effects, choices = training.effects, reading.choices_of(self, training, solver)
-            with progress_bar("fit", None, self.verbose > 0 or choices.has_many_signals):
-                learnt = fit_models(choices, solver, as_generator(self.random_state, 0))
+            self._effects, random_state = training.effects, as_generator(self.random_state, 0)
+            choices_on = partial(reading.choices_on, self, training, solver)
+            options = [(choices_on(graph, graph_of), family) for graph, graph_of, family in training.made_graphs()]
+            with progress_bar("fit", None, self.verbose > 0 or options[0][0].has_many_signals):
+                learnt = fit_on_graphs(options, choices_on, solver, random_state)
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
@@ -322,7 +330,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         fits = map(Candidate.in_units, learnt.candidates, learnt.raw_fits) if reported is None else reported[0]
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
         self.learnt_, self._form, self._reported, self._models = learnt, form, reported, models
-        self.graph_ = models[0].spectrum.graph
+        self.graph_, self.graph_parameters_ = models[0].spectrum.graph, learnt.graph_parameters
         self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = learnt.weights
         self.graph_kernel_ = tuple(signal_of(model.graph_kernel) for model in models)

@@ -29,7 +29,7 @@ ADDED: dict[str, Json] = {
     "regressor.shared.tasks.*.observed_by": {"effects": None},  # whose prior follows from the values
     "regressor.shared.models.*": {"shrinkage": None, "mean_amplitude": 1.0, "points": None, "likelihood": None},
     "regressor.candidates.*": {"transformation": None, "learnt_from": None, "is_fallback": False},
-    "regressor.learnt": {"order": None, "filling": None, "note": ""},
+    "regressor.learnt": {"order": None, "filling": None, "note": "", "graph_parameters": None},
     "regressor.learnt.draws.*": {"weights": None, "levels": None},
     "regressor.estimator.parameters": {"input_kernel": None, "likelihood": "gaussian", "stacking": None},
     "regressor.estimator.parameters.stacking": {"effort": "full"},

@@ -2,3 +2,4 @@
 
 from spectralgp.graphs.converters import as_graph
 from spectralgp.graphs.core import LAPLACIANS, Graph, GraphBase, LaplacianKind
+from spectralgp.graphs.learnt import GraphParameters, LearntGraph, WeightFamily

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
-from spectralgp._basics.checks import Indices, as_integer, as_option
+from spectralgp._basics.checks import Indices, Mask, as_integer, as_option
 from spectralgp._basics.progress import Progress, quietly, reporting_to
 from spectralgp._basics.saved import UNSAVED, Count, axes, ge
+from spectralgp.graphs import GraphBase
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
@@ -34,6 +35,9 @@ SAME_SCALE = 0.3  # standard deviation of the log squared scales below which sig
 MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
+
+GraphOf: TypeAlias = Callable[[Indices, Mask | None], GraphBase]
+"""Makes the graph of some of the signals, without hidden entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +252,7 @@ class Choices:
     order: TimeOrder | None = None  # of the rows, if any: models are compared by forward chaining
     # for the best model too: logarithms or, for rows in time order, changes without and with inputs
     further: tuple[Setting, ...] = ()
+    graph_of: GraphOf | None = None  # for validation; None if the graph is given
 
     @property
     def is_choice(self) -> bool:

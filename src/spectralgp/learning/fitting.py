@@ -16,6 +16,7 @@ from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import announce, mention, quietly, step_done
 from spectralgp._basics.saved import UNSAVED, axes
+from spectralgp.graphs import GraphParameters
 from spectralgp.learning.candidates import Candidate, Choices, learn_candidates
 from spectralgp.learning.draws import Draws, averaging_draws, has_few_values, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
@@ -49,6 +50,7 @@ class FittedModels:
     note: str = ""  # for the summary: treatment of many signals
     conditioned_on: Annotated[Indices | None, UNSAVED] = None  # signals of the posterior; all unless given
     is_expected: Annotated[bool, UNSAVED] = False  # whether likelihoods of `raw_fits` are those of imputed signals
+    graph_parameters: GraphParameters | None = None  # of weights that were learnt, if any
 
     __getstate__ = without_caches
 
@@ -155,10 +157,10 @@ def _validation(choices: Choices, random_state: np.random.Generator) -> Folds | 
     """Held-out values: hidden entries if the default has missing values, folds otherwise."""
     signals, rows = choices.setting.task.signals, choices.setting.learnt_from
     if choices.is_choice and signals.has_missing:
-        return HiddenEntries(signals, random_state)
+        return HiddenEntries(signals, random_state, choices.graph_of)
     stacking, in_time = replace(choices.stacking, n_draws=choices.n_draws), choices.order is not None
     n_folded = None if rows is None else rows.size
-    return Folds(signals.shape, stacking, random_state, choices.is_choice, in_time, n_folded)
+    return Folds(signals.shape, stacking, random_state, choices.is_choice, in_time, n_folded, choices.graph_of)
 
 
 def _learnt(chosen: WeightedCandidates, choices: Choices, solver: Solver) -> list[Fit]:

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import ReportedCall, quietly, step_done
-from spectralgp.learning.candidates import Candidate, Stacking, learn_candidates
+from spectralgp.learning.candidates import Candidate, GraphOf, Stacking, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
@@ -102,6 +102,7 @@ class Folds:
         sparing: bool = False,
         in_time: bool = False,
         most: int | None = None,
+        graph_of: GraphOf | None = None,
     ) -> None:
         (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
         self.most_members = MOST_MEMBERS if n_signals > MOST_COMPARED else None  # of the ensemble
@@ -124,6 +125,7 @@ class Folds:
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self.parts: dict[tuple[Task, int], Task] = {}  # tasks of the training signals of each fold
         self._learnt: list[dict[Candidate, Fit]] = [{} for _ in self.held_out]
+        self._graphs = None if graph_of is None else [graph_of(kept, None) for kept in self.kept]
 
     def score(
         self, candidates: Sequence[Candidate], solver: Solver | None = None, starts: Sequence[Fit | None] = ()
@@ -180,7 +182,8 @@ class Folds:
             if (task.signals, number) not in self._cut:
                 self._cut[task.signals, number] = task.signals.fold(kept, held_out)
             if (task, number) not in self.parts:
-                self.parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
+                part = task.part(kept, self._cut[task.signals, number][0])
+                self.parts[task, number] = part if self._graphs is None else replace(part, graph=self._graphs[number])
             parts.append(self.parts[task, number])
         with quietly():
             fits = learn_candidates(candidates, parts, solver, warm_starts, self._learnt[number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.stats import norm
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import quietly, step_done
-from spectralgp.learning.candidates import Candidate, learn_near
+from spectralgp.learning.candidates import Candidate, GraphOf, learn_near
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, MOST_MEMBERS, FoldScores
 from spectralgp.learning.objective import Task
@@ -36,12 +37,12 @@ class HiddenEntries:
     the score is the density of the hidden values.
     """
 
-    def __init__(self, signals: Signals, random_state: np.random.Generator) -> None:
+    def __init__(self, signals: Signals, random_state: np.random.Generator, graph_of: GraphOf | None = None) -> None:
         of_rows, of_holes, of_signals = random_state.spawn(3)
         n_signals, self.n_nodes = signals.shape
         self.most_members: int | None = MOST_MEMBERS if n_signals > MOST_COMPARED else MOST_FILLING
         self.chosen: Indices = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
-        self.has_final_fits = self.chosen.size == n_signals
+        self.has_final_fits = self.chosen.size == n_signals and graph_of is None
         observed = signals.observed[self.chosen]
         rows = np.zeros(self.chosen.size, dtype=bool)
         if self.chosen.size >= FEWEST_SIGNALS:
@@ -51,6 +52,7 @@ class HiddenEntries:
         self.hidden[~rows], self.worth = hidden_like_missing(observed[~rows], of_holes)
         per_signal = np.broadcast_to(WHOLE_WORTH / observed.sum(axis=1, keepdims=True), observed.shape)
         self.signals_worth = per_signal[self.in_signals]
+        self._graph = None if graph_of is None else graph_of(self.chosen, self.hidden | self.in_signals)
         self._parts: dict[Task, tuple[Task, Task]] = {}
         self._cut: dict[Signals, tuple[Signals, Signals]] = {}
         self._best: dict[Transformation | None, tuple[float, GraphGP | None]] = {}
@@ -91,8 +93,9 @@ class HiddenEntries:
                 own = signals if self.has_final_fits else signals.without(nothing, self.chosen)
                 self._cut[signals] = own, signals.without(self.hidden | self.in_signals, self.chosen)
             own, less = self._cut[task.signals]
-            whole = task if self.has_final_fits else task.part(self.chosen, own)
-            self._parts[task] = whole, task.part(self.chosen, less)
+            made = task if self._graph is None else replace(task, graph=self._graph)
+            whole = task if self.has_final_fits else made.part(self.chosen, own)
+            self._parts[task] = whole, made.part(self.chosen, less)
         return self._parts[task]
 
     def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:

@@ -174,7 +174,9 @@ class Sqp(Solver):
         """Fit each kernel from its warm start; None if one of them does not converge."""
         fits = []
         for kernel, other in zip(kernels, warm_starts, strict=True):
+            # of the same graph, which may be finer than a new one; folds may have graphs of their own
             spectrum = other.model.spectrum
+            spectrum = spectrum if spectrum.graph is task.graph else task.spectrum_of(kernel)
             if _is_silent(task, other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)

@@ -137,6 +137,7 @@ class SignalReport:
     note: str  # treatment of the given signals, in words
     correlations: tuple[float, float] | None  # medians, without noise, over edges and over all pairs of nodes
     order: str  # time order of the rows, in words
+    weights: str  # learnt weights of the graph, in words
     forecasts: tuple[PredictionErrors, ...]  # of signals: our model first, then baselines; none of the fit itself
     imputations: tuple[PredictionErrors, ...]  # of hidden values, if values are missing: our model first
 
@@ -209,6 +210,7 @@ def signal_report(
         note=note,
         correlations=node_correlations(graph, heaviest),
         order=learnt.order_words,
+        weights="" if learnt.graph_parameters is None else f"The model has {learnt.graph_parameters}.",
         forecasts=found_forecasts,
         imputations=_imputations(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
     )

@@ -85,7 +85,7 @@ def data_overview(numbers: SignalReport) -> str:
     graph, n_models = numbers.graph, sum(weight > 0 for _, weight, _ in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(numbers.counts.signals, 'training signal')} on {count(graph.n_nodes, 'node')}"
-    return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
+    return " ".join(f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order} {numbers.weights}".split())
 
 
 def accuracy_words(numbers: SignalReport) -> list[str]:
