@@ -16,9 +16,9 @@ from spectralgp.scores import INTERVAL_LEVELS, coverage
 from spectralgp.series import MaternComponent
 from spectralgp.series.backtests import Backtest
 from spectralgp.show.curves import Curve, component_curves
-from spectralgp.show.report import series
+from spectralgp.show.report import words
 from spectralgp.show.report.figures import series_figures
-from spectralgp.show.report.series import SeriesReport, forecast_predictions
+from spectralgp.show.report.numbers import SeriesReport, forecast_predictions
 from tolerances import EXACT
 
 NAMES = [f"<b>{letter}" for letter in "fedcba"]  # in another order than the graph's
@@ -108,7 +108,7 @@ def test_figures_have_the_scores_of_the_backtest(model, page):
         (curve,) = component_curves(model, which, values_of(line["x"]))
         np.testing.assert_allclose(values_of(line["y"]), curve.values)
         np.testing.assert_allclose(values_of(band["y"]), [*curve.high, *curve.low[::-1]])
-    heads, cells = series.by_horizon(found)
+    heads, cells = words.by_horizon(found)
     assert heads == [
         "steps ahead", "forecasts", "error", "error of persistence", "error of seasonal naive", "CRPS",
         "CRPS of persistence", "CRPS of seasonal naive", "in 50%", "in 80%", "in 90%",
@@ -245,7 +245,7 @@ def numbers_of(model, found, times=()):
 
 
 def test_what_is_said_first(model):
-    said = series.forecast_accuracy_words(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
+    said = words.forecast_accuracy_words(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
     assert [one.split("; ")[0].split(",")[0] for one in said[2:5]] == [
         "1 step ahead they are typically off by 1",
         "6 steps ahead they are typically off by 2",
@@ -253,15 +253,15 @@ def test_what_is_said_first(model):
     ]
     assert "too low by 0.1" in said[5]
     assert "too high by 0.2" in said[6]
-    worse = series.forecast_accuracy_words(numbers_of(model, backtest([2.0, 2.0], [1.5, 1.9])))
+    worse = words.forecast_accuracy_words(numbers_of(model, backtest([2.0, 2.0], [1.5, 1.9])))
     assert "Persistence had the smaller error 1 and 6 steps ahead." in worse
-    said = series.forecast_accuracy_words(numbers_of(model, backtest([1.0], [1.5])))
+    said = words.forecast_accuracy_words(numbers_of(model, backtest([1.0], [1.5])))
     assert "Persistence has a smaller error at no horizon." in said
     old = dataclasses.replace(backtest([1.0], [1.5]), coverages=None, bias=None)
-    assert "1 step ahead 90% of values lie inside their 90% intervals." in series.forecast_accuracy_words(
+    assert "1 step ahead 90% of values lie inside their 90% intervals." in words.forecast_accuracy_words(
         numbers_of(model, old)
     )
-    heads, (row,) = series.by_horizon(old)
+    heads, (row,) = words.by_horizon(old)
     assert (heads[-2:], row[-2:]) == (["CRPS of persistence", "in 90%"], ["0.75", "90.0%"])
     assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
 
@@ -277,16 +277,16 @@ def test_imputed_rows_stand_before_those_of_the_forecast():
 
 def test_intervals_that_do_not_hold_are_told(model):
     (said,) = [
-        one for one in series.forecast_cautions(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one
+        one for one in words.forecast_cautions(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one
     ]
     assert said == "90% intervals 1 step ahead covered 70.0% of what came: too narrow, and wider by now."
-    assert any("missing values" in one for one in series.forecast_cautions(numbers_of(model, None)))
+    assert any("missing values" in one for one in words.forecast_cautions(numbers_of(model, None)))
 
 
 def test_how_long_patterns_last_in_words(model):
     ends = np.array([0.0, 1.0])
     times = [Curve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])]
-    said = " ".join(series.time_scale_words(numbers_of(model, None, times)))
+    said = " ".join(words.time_scale_words(numbers_of(model, None, times)))
     assert (
         "Matern 1/2: patterns common to neighbours last about 1,200 steps, differences between neighbours about 3."
         in said
@@ -301,7 +301,7 @@ def test_how_much_neighbours_have_a_say_in_words(model):
         on_graph, alone = (SimpleNamespace(fit=fit) for fit in (object(), None))
         stack = SimpleNamespace(weights=np.array(weights), members=(on_graph, alone), drift_horizons=drift)
         numbers = dataclasses.replace(numbers_of(model, None, times), model=SimpleNamespace(stack=stack))
-        return series.time_scale_words(numbers)
+        return words.time_scale_words(numbers)
 
     assert said([1.0, 0.0])[0].startswith("100% of the weight")
     assert said([0.3, 0.7])[0].startswith("30% of the weight")

@@ -620,9 +620,8 @@ class GraphGPForecaster(GraphEstimator):
             Number of steps of the forecast; no more than the later rows, where `Y` has some.
         """
         from spectralgp.show.curves import component_curves
-        from spectralgp.show.report.numbers import imputed_only
+        from spectralgp.show.report.numbers import SeriesReport, forecast_predictions, imputed_only
         from spectralgp.show.report.page import write_page
-        from spectralgp.show.report.series import SeriesReport, forecast_predictions
         from spectralgp.show.report.words import count
 
         check_is_fitted(self)

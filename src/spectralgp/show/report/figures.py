@@ -22,8 +22,8 @@ from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.scores import LEVELS, Calibration, interval_half_width
 from spectralgp.series.backtests import Backtest
 from spectralgp.show.curves import COLOURS, FILTER_NAMES, Curve
-from spectralgp.show.report.numbers import FilterBands, Predictions, SignalReport
-from spectralgp.show.report.series import SeriesReport, shares_inside
+from spectralgp.show.report.numbers import FilterBands, Predictions, SeriesReport, SignalReport
+from spectralgp.show.report.words import shares_inside
 
 go = require("plotly.graph_objects", "report", "to write a report")
 make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots

@@ -22,6 +22,8 @@ from spectralgp.model import fields
 from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, leave_one_out
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
+from spectralgp.series.backtests import Backtest
+from spectralgp.series.model import SeriesModel
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.report.shapes import FilterShape
 
@@ -140,6 +142,32 @@ class SignalReport:
     weights: str  # learnt weights of the graph, in words
     forecasts: tuple[PredictionErrors, ...]  # of signals: our model first, then baselines; none of the fit itself
     imputations: tuple[PredictionErrors, ...]  # of hidden values, if values are missing: our model first
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesReport:
+    """Numbers of a report of a series; nodes are in the graph's order."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    predictions: Predictions  # observed rows, without predictions, and rows of the forecast
+    model: SeriesModel
+    backtest: Backtest | None
+    times: tuple[Curve, ...]  # in steps; empty for independent nodes
+    powers: tuple[Curve, ...]
+
+
+def forecast_predictions(
+    labels: Sequence[str], past: Array, later: Array, mean: Array, std: Array, imputed: Pair | None
+) -> Predictions:
+    """Observed rows, then rows of a forecast with later values, NaN if unknown."""
+    nothing = np.full(past.shape, np.nan)
+    observed = np.concatenate([past, later])
+    means, deviations = (np.concatenate([nothing, one]) for one in (mean, std))
+    if imputed is not None:
+        rest = np.full(mean.shape, np.nan)
+        imputed = np.concatenate([imputed[0], rest]), np.concatenate([imputed[1], rest])
+    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, imputed, first=len(past))
 
 
 OURS = "learnt model"

@@ -9,9 +9,8 @@ import numpy as np
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp.show.report import figures, series, words
-from spectralgp.show.report.numbers import SignalReport
-from spectralgp.show.report.series import SeriesReport
+from spectralgp.show.report import figures, words
+from spectralgp.show.report.numbers import SeriesReport, SignalReport
 
 
 def write_page(path: str | PathLike[str], numbers: SignalReport | SeriesReport, title: str, aspect: float) -> Path:
@@ -35,4 +34,4 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
     coordinates, note = figures.map_coordinates(numbers.graph)
     data = figures.figure_data(numbers, coordinates, aspect)
     given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
-    return str(template.render(given, figures=figures, series=series, words=words))
+    return str(template.render(given, figures=figures, words=words))
