@@ -36,7 +36,7 @@ from spectralgp.show.curves import FILTER_NAMES, filter_curve
 from spectralgp.show.report import numbers, words
 from spectralgp.show.report.figures import MAX_NODES, evenly_spaced, filter_figure, map_coordinates
 from spectralgp.show.report.numbers import FilterBands, NewSignals, SignalCounts, VarianceShares, signal_report
-from spectralgp.show.report.page import page_of
+from spectralgp.show.report.page import write_page
 from spectralgp.show.report.shapes import shape_of
 from tolerances import EXACT, FORMULA
 
@@ -827,14 +827,14 @@ def test_of_very_many_nodes_and_signals_some_are_drawn():
         assert np.ptp(np.diff(shown)) <= 1 if most > 1 else True
 
 
-def test_the_page_says_how_many_signals_it_shows(told, monkeypatch):
+def test_the_page_says_how_many_signals_it_shows(told, monkeypatch, tmp_path):
     monkeypatch.setattr("spectralgp.show.report.figures.MAX_VALUES", 3 * 7 * 4)
-    sixth = dataclasses.replace(told.predictions, first=6)
-    page = page_of(dataclasses.replace(told, predictions=sixth), "some", 1.0)
+    sixth = dataclasses.replace(told, predictions=dataclasses.replace(told.predictions, first=6))
+    page = write_page(tmp_path / "page.html", sixth, "some", 1.0).read_text(encoding="utf-8")
     assert data_of(page)["start"]["signal"] == 2  # of 0, 4, 7 and 11 the nearest
     assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page
     monkeypatch.setattr("spectralgp.show.report.figures.MAX_NODES", 3)
-    page = page_of(told, "some", 1.0)
+    page = write_page(tmp_path / "page.html", told, "some", 1.0).read_text(encoding="utf-8")
     assert data_of(page)["names"] == ["0", "3", "6"]
     assert " Of 7 nodes 3 are drawn, evenly spaced in their order." in page

@@ -474,10 +474,10 @@ class GraphGPForecaster(GraphEstimator):
         if Y is None:
             if not hasattr(self, "innovations_"):
                 raise AttributeError("innovations of fit are not in model files; pass the next rows as Y.")
-            scaled = self._form.in_graph(self.innovations_)
             if by == "node":
-                return self._form.to_user(scaled)
+                return self.innovations_.copy()
             correlation = self.model_.ahead(np.array([self.model_.last + 1.0])).correlation(0)
+            scaled = self._form.in_graph(self.innovations_)
             return series.scored_rows(correlation, scaled, np.ones(scaled.shape))[0]
         rows, order, _ = self._rows(Y, X)
         scaled, distances, _ = series.one_step(self.model_, rows)

@@ -65,7 +65,7 @@ class SeriesFit(SearchReport):
     @classmethod
     def of(cls, task: Task, fit: Fit) -> SeriesFit:
         """Return the parts of a fit to keep, with the curvature at its maximum."""
-        model, kernel = fit.model, process_kernel(fit.model)
+        model, kernel = fit.model, cast(ProcessKernel, fit.model.graph_kernel)
         objective = Objective(task, kernel, model.spectrum)
         precision = objective.precision(objective.point(model))
         report = fit.log_likelihood, fit.log_posterior, fit.certificate, fit.outcome, fit.detail, fit.stages
@@ -89,15 +89,10 @@ class SeriesFit(SearchReport):
         return np.array(found[:n]), np.array(found[n:])
 
 
-def process_kernel(model: GraphGP) -> ProcessKernel:
-    """Kernel of a model of a series."""
-    return cast(ProcessKernel, model.graph_kernel)
-
-
 def process_of(model: GraphGP) -> ModalProcess:
     """Process of a model of a series, at the frequencies of its graph."""
-    spectrum = cast(ExactSpectrum, model.spectrum)
-    space = process_kernel(model).space(spectrum.eigenvalues, model.noise_variance)
+    spectrum, kernel = cast(ExactSpectrum, model.spectrum), cast(ProcessKernel, model.graph_kernel)
+    space = kernel.space(spectrum.eigenvalues, model.noise_variance)
     return ModalProcess(space.components, space.powers, space.rates, space.own, spectrum.forward)
 
 
@@ -135,7 +130,7 @@ def learn_on_graph(
         warm = Fit(model, 0.0, 0.0, start.certificate, start.outcome, start.detail, ())
     fit = _learnt(task, kernel, solver, warm, most_first)
     while busy := _busy(fit):
-        kernel = process_kernel(fit.model).chosen(busy)
+        kernel = cast(ProcessKernel, fit.model.graph_kernel).chosen(busy)
         kernel = replace(kernel, priors=RatePriors.of(kernel.components, timeline))
         fewer = _learnt(task, kernel, solver, replace(fit, model=replace(fit.model, graph_kernel=kernel)), most_first)
         fit = replace(fewer, stages=fit.stages + fewer.stages)

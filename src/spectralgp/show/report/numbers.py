@@ -23,6 +23,7 @@ from spectralgp.model.fields import Mixture, Posterior, PredictiveDistribution, 
 from spectralgp.model.spectra import mean_over_nodes, require_eigenvectors
 from spectralgp.scores import Calibration, Share, calibration_of, observed_mean, share_of
 from spectralgp.series.backtests import Backtest
+from spectralgp.series.ensembles import as_correlations
 from spectralgp.series.model import SeriesModel
 from spectralgp.show.curves import FILTER_NAMES, Curve, Which, filter_curve, laplacian_in_words
 from spectralgp.show.report.shapes import FilterShape
@@ -317,10 +318,9 @@ def node_correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] 
     power = np.sum(_powers(heaviest), axis=0)
     vectors = require_eigenvectors(basis, "for correlations of nodes")
     covariance = (vectors * power) @ vectors.T
-    deviations = np.sqrt(np.diag(covariance))
-    if not np.all(deviations > 0):
+    if not np.all(np.diag(covariance) > 0):
         return None
-    correlations = covariance / np.multiply.outer(deviations, deviations)
+    correlations = as_correlations(covariance)
     joined, pairs = graph.weights.nonzero(), np.triu_indices(graph.n_nodes, 1)
     return float(np.median(correlations[joined])), float(np.median(correlations[pairs]))
 

@@ -14,15 +14,10 @@ from spectralgp.show.report.numbers import SeriesReport, SignalReport
 
 
 def write_page(path: str | PathLike[str], numbers: SignalReport | SeriesReport, title: str, aspect: float) -> Path:
-    """Write a report to a file, whole or not at all; a file of that name is replaced."""
-    text = page_of(numbers, title, aspect)
-    with atomic_write(Path(path)) as beside:
-        beside.write_bytes(text.encode("utf-8", "replace"))  # half a surrogate pair in a name is no text
-    return Path(path)
+    """Write a report to a file, whole or not at all; a file of that name is replaced.
 
-
-def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> str:
-    """The report as one page of HTML; on its map one unit upwards is drawn `aspect` times as long as one sideways."""
+    On its map one unit upwards is drawn `aspect` times as long as one sideways.
+    """
     plotly = require("plotly.offline", "report", "to write a report").get_plotlyjs()
     jinja = require("jinja2", "report", "to write a report")
     loader = jinja.PackageLoader("spectralgp.show.report", "")
@@ -34,4 +29,7 @@ def page_of(numbers: SignalReport | SeriesReport, title: str, aspect: float) -> 
     coordinates, note = figures.map_coordinates(numbers.graph)
     data = figures.figure_data(numbers, coordinates, aspect)
     given = {"title": title, "numbers": numbers, "data": data, "note": note, "plotly": plotly, "sections": []}
-    return str(template.render(given, figures=figures, words=words))
+    text = str(template.render(given, figures=figures, words=words))
+    with atomic_write(Path(path)) as beside:
+        beside.write_bytes(text.encode("utf-8", "replace"))  # half a surrogate pair in a name is no text
+    return Path(path)
