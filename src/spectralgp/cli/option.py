@@ -97,7 +97,8 @@ class LearningOptions:
         int | None, model("Threads that learn folds in parallel; -1 for all cores.", callback=_not_zero)
     ] = None
     effort: Annotated[
-        Literal["full", "fast"], model("Compare all models of the default, or fewer of them in about half the time.")
+        Literal["full", "fast"],
+        model("Compare all models of the default, or fewer of them in little more than half the time."),
     ] = "full"
 
 

@@ -195,7 +195,7 @@ class Stacking:
         Threads that learn folds in parallel on an exact spectrum, as in joblib. Default: one.
     effort : {"full", "fast"}, default="full"
         Effort of the default's search. "fast" compares fewer models: one Laplacian, one degree, and both terms of the
-        inputs together, in about half the time, for slightly lower densities. It changes nothing for given kernels.
+        inputs together, in little more than half the time, for slightly lower densities. Given kernels are as before.
 
     Examples
     --------
