@@ -239,7 +239,7 @@ def signal_report(
         note=note,
         correlations=node_correlations(graph, heaviest),
         order=learnt.order_words,
-        weights="" if learnt.graph_parameters is None else f"The model has {learnt.graph_parameters}.",
+        weights="" if learnt.graph_parameters is None else f"There are {learnt.graph_parameters}.",
         forecasts=found_forecasts,
         imputations=_imputations(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
     )
