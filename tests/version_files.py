@@ -56,7 +56,18 @@ def learnt_graph() -> tuple[Any, dict[str, Any]]:
     return model, {"inputs": inputs[:2] + 0.1}
 
 
-MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {"time-order": time_order, "learnt-graph": learnt_graph}
+def one_signal() -> tuple[Any, dict[str, Any]]:
+    """One signal with a value missing: kernels integrated over a grid, mixtures of t's with an uncertain level."""
+    signal = 3 + np.cumsum(np.random.default_rng(10).standard_normal((1, 8)), axis=1)
+    signal[0, 5] = np.nan
+    return GraphGPRegressor(RING).fit([[1.0]], signal), {"inputs": np.array([[1.0], [2.0]])}
+
+
+MODELS: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
+    "time-order": time_order,
+    "learnt-graph": learnt_graph,
+    "one-signal": one_signal,
+}
 
 
 def unpacked(content: bytes) -> tuple[dict[str, str], Any, dict[str, np.ndarray]]:

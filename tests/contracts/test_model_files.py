@@ -316,7 +316,7 @@ def test_the_tolerance_of_a_solver_is_read_by_its_old_name(tmp_path):
 
 WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever holds it; a new field needs a place here
     (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node scales_signals is_tuned is_fallback"),
-    (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
+    (0, "lag worth freedom scale_freedom max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1, "n_following n_rows process"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),

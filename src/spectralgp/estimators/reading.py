@@ -30,6 +30,7 @@ from spectralgp.model.fields import Changes, Logarithms, ObservationModel, Trans
 from spectralgp.model.fields.observations import MOST_DENSE
 from spectralgp.model.kernels import GraphKernel, SpectralKernel
 from spectralgp.model.kernels.inputs import InputForm
+from spectralgp.model.likelihoods import Gaussian
 from spectralgp.model.signals import Center, Units, can_complete, read_in, read_signals
 from spectralgp.model.spectra import Chebyshev, Exact, SpectrumSettings
 
@@ -454,15 +455,16 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
-    graph_kernels = training.graph_kernels
-    if training.stacking.kernels is None:
+    graph_kernels, is_open = training.graph_kernels, training.stacking.kernels is None
+    is_one = len(training.values) == 1 and estimator.likelihood in ("gaussian", Gaussian())
+    if is_open:
         graph_kernels = [kernels.Polynomial(LATENT_DEGREE) if estimator.graph is not None else kernels.Identity()]
     levels = "The default input kernel has levels of the nodes."
     refused = {
         "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
         "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
         "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
-        "graph_kernel": (len(graph_kernels) > 1, "one kernel", "Compare them by held-out scores."),
+        "graph_kernel": (len(graph_kernels) > 1 and not is_one, "one kernel", "Compare them by held-out scores."),
     }
     for name, (is_wrong, allowed, remedy) in refused.items():
         if is_wrong:
@@ -475,7 +477,8 @@ def _latent_choices(estimator: Any, training: TrainingData) -> Choices:
     task = replace(task, observed_by=training.observed_by, typical_variance=training.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     setting = Setting(task, {"global": signals}, kernel is None, None, residual)
-    return Choices(setting, graph_kernels, training.stacking)
+    is_open = is_open and is_one and isinstance(estimator.residual, str)
+    return Choices(setting, graph_kernels, training.stacking, is_open)
 
 
 def _checked_parameters(estimator: Any, solver: Solver) -> tuple[Stacking, list[GraphKernel]]:

@@ -63,7 +63,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         kept, or of the largest likelihood if one kernel is given; models on different graphs are not mixed.
     graph_kernel : graph kernel, list of them or Stacking, optional
         Covariance between nodes. By default several models are compared on held-out folds and stacked, as `summary`
-        reports; for one signal, or a constant, it is `Diffusion`. The kernels of a list, and the degrees of
+        reports; for one signal Matern kernels on three Laplacians, by values left out; it is `Diffusion` for a constant
+        or, for one signal, fewer than five values or more than 2,000. The kernels of a list, and the degrees of
         ``Polynomial("auto")``, are stacked too: a mixture with the weights that score best on held-out folds.
         Settings: ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` for the default.
     input_kernel : scikit-learn kernel or "precomputed", optional

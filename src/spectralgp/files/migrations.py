@@ -27,7 +27,8 @@ ADDED: dict[str, Json] = {
     "regressor.shared.signals.*.units": {"offset_variance": None, "signal_scales": None},
     "regressor.shared.tasks.*": {"observed_by": None, "typical_variance": None},
     "regressor.shared.tasks.*.observed_by": {"effects": None},  # whose prior follows from the values
-    "regressor.shared.models.*": {"shrinkage": None, "mean_amplitude": 1.0, "points": None, "likelihood": None},
+    "regressor.shared.models.*": dict.fromkeys(("shrinkage", "points", "likelihood", "scale_freedom"))
+    | {"mean_amplitude": 1.0},
     "regressor.candidates.*": {"transformation": None, "learnt_from": None, "is_fallback": False},
     "regressor.learnt": {"order": None, "filling": None, "note": "", "graph_parameters": None},
     "regressor.learnt.draws.*": {"weights": None, "levels": None},

@@ -279,12 +279,13 @@ class Choices:
     def asked_for(self, solver: Solver) -> tuple[list[Variant], Fit | None]:
         """Models to learn if nothing is chosen, and a rough fit of the first if there is one."""
         setting, kernels, (*others, last) = self.setting, self.kernels, self.setting.signals
-        if self.is_open:  # one kernel with few parameters; one signal cannot tell scales of nodes
+        if self.is_open and setting.task.observed_by is None:  # one signal cannot tell scales of nodes
             return [Variant(setting, Diffusion() if setting.task.graph.n_edges else Identity(), last)], None
         if setting.task.signals.shape[0] < 2 and len(kernels) > 1:
             raise ValueError(
-                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
-                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
+                "Y must hold at least 2 signals to stack kernels, unless it is one of 5 to 2,000 normal values on an "
+                "exact spectrum, with prior='weak', a level in common, and no residual or bounds of the noise given; "
+                "got n_samples = 1. Ask for one kernel, for example graph_kernel=Polynomial(1)."
             )
         carries, scale, start = setting.columns is not None, last, None
         if others:

@@ -24,6 +24,7 @@ from spectralgp.learning.folds import Folds
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import conditioning, rows_to_learn_from, time_message, with_full_evidence
 from spectralgp.learning.missing import with_evidence
+from spectralgp.learning.one_signal import is_integrated, learn_one_signal
 from spectralgp.learning.search import ComparedModel, Comparison, WeightedCandidates, search
 from spectralgp.learning.time_order import BEYOND_TRAINING, TimeOrder
 from spectralgp.model.fields import Fallback, GraphGP, Mixture, Posterior
@@ -122,8 +123,13 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     try:
         # a quadrature has few frequencies
         with few_threads(shape[0], *(2 * shape[:1] if choices.setting.task.spectrum.needs_passes else shape)):
-            variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
-            if len(variants) == 1:
+            is_one = is_integrated(choices)
+            variants, start = ([], None) if choices.is_choice or is_one else choices.asked_for(solver)
+            fits: list[Fit] = []
+            drawn: Sequence[Draws] = []
+            if is_one:
+                chosen, fits, drawn = learn_one_signal(choices)
+            elif len(variants) == 1:
                 chosen = WeightedCandidates([variants[0].candidate], np.ones(1), [start])
             else:
                 comparison = Comparison(_validation(choices, of_folds), solver)
@@ -134,8 +140,8 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
                     comparison.score(variants)
                     chosen = comparison.stacked()
             candidates, weights = chosen.candidates, chosen.weights
-            fits = _learnt(chosen, choices, solver)
-            drawn: Sequence[Draws] = _drawn(candidates, fits, choices, of_draws)
+            fits = fits or _learnt(chosen, choices, solver)
+            drawn = drawn or _drawn(candidates, fits, choices, of_draws)
             if rows is not None:
                 candidates, drawn, learning, given = conditioning(candidates, drawn, weights, rows, random_state)
                 note = f"{learning} {note}".rstrip()

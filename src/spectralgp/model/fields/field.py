@@ -177,7 +177,8 @@ class SharedLevels:
     @property
     def log_factor(self) -> float:
         """Change of the log density of the values by uncertain levels."""
-        logs = np.sum(np.log(np.diag(self._factor))) + 0.5 * np.sum(np.log(self.variances))
+        known = self.variances[np.isfinite(self.variances)]  # an infinite variance is a factor of every density
+        logs = np.sum(np.log(np.diag(self._factor))) + 0.5 * np.sum(np.log(known))
         return float(0.5 * np.sum(self._weights**2) - logs)
 
 
@@ -333,6 +334,25 @@ class GaussianField(PredictiveDistribution):
         marginal, parameters = self._marginals()
         return np.asarray(marginal.ppf(probability, *parameters))
 
+    def _chain(self, signals: Array) -> float:
+        """Log density of some values, those of each signal given those of earlier signals."""
+        chosen = np.isfinite(signals)
+        rows = chosen.any(axis=1)
+        counts, (freedom, widths) = chosen.sum(axis=1)[rows], (one[rows] for one in self._tails)
+        n_values = int(counts.sum())
+        if not n_values:
+            return 0.0
+        if counts.size > 1 and n_values > MOST_CHAINED:
+            raise ValueError(
+                f"joint must be False for {n_values} values of incomplete signals, whose joint covariance would be too "
+                "large; got True. Ask for the density of every signal alone, or of fewer signals."
+            )
+        factor = cholesky(self.value_covariance(chosen), lower=True, check_finite=False)
+        whitened = solve_triangular(factor, (signals - self.values)[chosen], lower=True, check_finite=False)
+        starts = np.cumsum(counts) - counts
+        lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
+        return float(np.sum(t_log_density(lengths / widths, logs + counts * np.log(widths), counts, freedom)))
+
 
 @dataclass(frozen=True, eq=False)
 class Field(GaussianField):
@@ -481,25 +501,6 @@ class Field(GaussianField):
         known = 0.0 if self.joint is None else self._joint.log_evidence
         return self._joint.given(signals).log_evidence - known - float(self.units.log_volume(np.isfinite(signals)))
 
-    def _chain(self, signals: Array) -> float:
-        """Log density of some values, those of each signal given those of earlier signals."""
-        chosen = np.isfinite(signals)
-        counts = chosen.sum(axis=1)[chosen.any(axis=1)]
-        n_values = int(counts.sum())
-        if not n_values:
-            return 0.0
-        if counts.size > 1 and n_values > MOST_CHAINED:
-            raise ValueError(
-                f"joint must be False for {n_values} values of incomplete signals, whose joint covariance would be too "
-                "large; got True. Ask for the density of every signal alone, or of fewer signals."
-            )
-        factor = cholesky(self.value_covariance(chosen), lower=True, check_finite=False)
-        errors = (signals - np.asarray(on_host(self.mean)))[chosen]
-        whitened = solve_triangular(factor, errors, lower=True, check_finite=False)
-        starts = np.cumsum(counts) - counts
-        lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
-        return float(np.sum(t_log_density(lengths, logs, counts, self.freedom)))
-
 
 @dataclass(frozen=True, eq=False)
 class ConditionedField(GaussianField):
@@ -511,6 +512,7 @@ class ConditionedField(GaussianField):
     entries: PartialObservations | Sites  # posterior of all signals, centred and scaled
     rows: Indices  # of the predicted signals
     shrinkage: Shrinkage | None = None  # learnt from the first of the signals: their shares are taken out of scales
+    scale_freedom: float | None = None  # as of a `GraphGP`: the first signal's share is taken out of its scale
 
     @property
     def n_signals(self) -> int:
@@ -532,9 +534,12 @@ class ConditionedField(GaussianField):
         return replace(self, entries=PartialObservations(cast(Covariance, self.covariance), values, known))
 
     @cached_property
-    def _levels(self) -> SharedLevels | None:
-        """Posterior of levels at nodes with observed values; None if all levels are known there."""
+    def levels(self) -> SharedLevels | None:
+        """Posterior of levels at nodes with observed values, or of that of all nodes; None if levels are known."""
         variances = self.units.offset_variance
+        if self.scale_freedom is not None:
+            whole = np.ones((1, *self._observations.values.shape))
+            return SharedLevels(self._observations, whole, np.array([np.inf]))
         if variances is None:
             return None
         observations = self._observations
@@ -551,12 +556,16 @@ class ConditionedField(GaussianField):
         variances = np.where(self._observations.observed.any(axis=0), 0.0, variances)
         return variances if variances.any() else None
 
-    def _lengths(self, rows: Indices) -> tuple[Array, Array, Array]:
+    def lengths(self, rows: Indices) -> tuple[Array, Array, Array]:
         """`PartialObservations.lengths` of the observed values of signals, with uncertain levels."""
-        observations, levels = self._observations, self._levels
+        observations, levels = self._observations, self.levels
         if levels is None:
             return observations.lengths(rows)
-        return observations.lengths(rows, levels.solution, levels.precision_factors)
+        lengths, logs, counts = observations.lengths(rows, levels.solution, levels.precision_factors)
+        if self.scale_freedom is None:
+            return lengths, logs, counts
+        known = rows == 0  # the values that the scale was learnt from
+        return lengths - known * (self.scale_freedom - 2), logs, counts - known * (self.scale_freedom + 1)
 
     @cached_property
     def _tails(self) -> tuple[Array, Array]:
@@ -564,15 +573,20 @@ class ConditionedField(GaussianField):
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
         lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # draws do not determine them
         if self._observations.is_written_out:
-            lengths, _, counts = self._lengths(self.rows)
+            lengths, _, counts = self.lengths(self.rows)
         if self.shrinkage is not None:
             left_out = self.shrinkage.left_out(lengths)[0]
             lengths = np.where(self.rows < self.shrinkage.n_signals, left_out, lengths)
         return self.freedom + counts, (self.freedom - 2 + lengths) / (self.freedom - 2 + counts)
 
+    def _widened(self, factors: Array) -> Array:
+        """Factors of levels at the predicted signals, with the tails of these if levels have their scale."""
+        chosen = factors[:, self.rows]
+        return chosen if self.scale_freedom is None else chosen * np.sqrt(self._tails[1])[:, None]
+
     @cached_property
     def mean(self) -> Any:
-        levels = self._levels
+        levels = self.levels
         moved = 0.0 if levels is None else levels.shift(levels.factors)
         return self.units.restore((self.entries.signal_mean + moved + self._centre_values)[self.rows])
 
@@ -582,8 +596,8 @@ class ConditionedField(GaussianField):
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
         known = self.entries.signal_variance[self.rows] + (self.covariance.noise_variance if include_noise else 0.0)
         known = known * self._tails[1][:, None]
-        if self._levels is not None:
-            known = known + np.sum(np.square(self._levels.factors[:, self.rows]), axis=0)
+        if self.levels is not None:
+            known = known + np.sum(np.square(self._widened(self.levels.factors)), axis=0)
         variance = self._with_level_variance(known * self._divisor**2)
         return variance if nodes is None else variance[:, nodes]
 
@@ -593,13 +607,13 @@ class ConditionedField(GaussianField):
 
     @property
     def values(self) -> Array:
-        moved = 0.0 if self._levels is None else self._levels.shift(self._levels.value_factors)
+        moved = 0.0 if self.levels is None else self.levels.shift(self.levels.value_factors)
         return np.asarray(self.units.restore((self.entries.mean + moved + self._centre_values)[self.rows]))
 
     def values_variance(self) -> Array:
         variance = self.entries.variance[self.rows] * self._tails[1][:, None]
-        if self._levels is not None:
-            variance = variance + np.sum(np.square(self._levels.value_factors[:, self.rows]), axis=0)
+        if self.levels is not None:
+            variance = variance + np.sum(np.square(self._widened(self.levels.value_factors)), axis=0)
         return np.asarray(self._with_level_variance(variance * self._divisor**2))
 
     def _between(self, number: int, other: int, include_noise: bool) -> Array:
@@ -608,14 +622,15 @@ class ConditionedField(GaussianField):
         if number == other and include_noise:
             covariance[np.diag_indices_from(covariance)] += self.covariance.noise_variance
         covariance = covariance * (scales[number] * scales[other])
-        if self._levels is not None:
-            covariance = covariance + self._levels.factors[:, row].T @ self._levels.factors[:, across]
+        if self.levels is not None:
+            factors = self._widened(self.levels.factors)
+            covariance = covariance + factors[:, number].T @ factors[:, other]
         return covariance
 
     def _covariance_at(self, rows: Indices, nodes: Indices) -> Array:
         covariance = self.entries.among(self.rows[rows], nodes)
-        if self._levels is not None:
-            moved = self._levels.value_factors[:, self.rows[rows], nodes]
+        if self.levels is not None:
+            moved = self.levels.value_factors[:, self.rows[rows], nodes]
             covariance = covariance + moved.T @ moved
         return covariance
 
@@ -627,9 +642,10 @@ class ConditionedField(GaussianField):
         if scales is not None:
             roots = np.sqrt(self._tails[1])[:, None]
             signal, noise = (one * roots for one in self._rescaled(signal, noise, scales))
-        if self._levels is not None:
-            white = random_state.standard_normal(len(self._levels.columns))
-            signal = signal + np.tensordot(white, self._levels.factors[:, self.rows], axes=1)
+        if self.levels is not None:
+            white = random_state.standard_normal(len(self.levels.columns))
+            moved = np.tensordot(white, self._widened(self.levels.factors), axes=1)
+            signal = signal + (moved if scales is None or self.scale_freedom is None else moved * scales)
         return signal + noise if include_noise else signal
 
     def value_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
@@ -640,7 +656,7 @@ class ConditionedField(GaussianField):
         signals, rows = np.asarray(on_host(signals), dtype=float), range(self.n_signals)
         if not joint:
             return np.array([self._gain(_only(signals, row), row) for row in rows])
-        if np.isinf(self.freedom):
+        if np.isinf(self.freedom) or self.scale_freedom is not None:
             return self._gain(signals)
         total, known = 0.0, self
         for row in rows:
@@ -651,13 +667,15 @@ class ConditionedField(GaussianField):
     @cached_property
     def log_evidence(self) -> float:
         """Log density of all observed values, normal, centred and scaled."""
-        return self._observations.log_density()[0] + (0.0 if self._levels is None else self._levels.log_factor)
+        return self._observations.log_density()[0] + (0.0 if self.levels is None else self.levels.log_factor)
 
     def _gain(self, signals: Array, row: int | None = None) -> float:
         """Log density of further values of all signals, or of one, given the observed ones."""
         further = np.where(self._observations.observed[self.rows], np.nan, signals)
         if not np.isfinite(further).any():
             return 0.0
+        if self.scale_freedom is not None:
+            return self._chain(further)
         more = self.given(further)
         if np.isinf(self.freedom) or row is None:
             gain = more.log_evidence - self.log_evidence
@@ -670,7 +688,7 @@ class ConditionedField(GaussianField):
         if not self._observations.is_written_out:
             got = f"got {np.count_nonzero(self._observations.observed)} with the observed ones. Ask for fewer signals."
             raise ValueError(f"signals must hold fewer values for densities with heavy tails given others; {got}")
-        return float(t_log_density(*self._lengths(self.rows[[row]]), self.freedom)[0])
+        return float(t_log_density(*self.lengths(self.rows[[row]]), self.freedom)[0])
 
 
 def _only(signals: Array, row: int) -> Array:

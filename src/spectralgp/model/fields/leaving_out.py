@@ -202,20 +202,28 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
 def _entries(posterior: Posterior) -> LeaveOneOut:
     """Single entries, by the diagonal of the inverse covariance of the observed values."""
     known, units, freedom = posterior.observations(), posterior.signals.units, posterior.prior.freedom
-    covariance, observed = posterior.covariance, known.observed
-    missed = np.where(observed, known.solution / known.precisions, 0.0)
+    field, observed = posterior.completion(), known.observed
+    level = None if posterior.prior.scale_freedom is None else field.levels
+    solution, precisions, missing = known.solution, known.precisions, known.variance
+    if level is not None:
+        solution, precisions = level.solution, precisions - np.sum(np.square(level.precision_factors), axis=0)
+        missing = missing + np.sum(np.square(level.value_factors), axis=0)
+    missed = np.where(observed, solution / precisions, 0.0)
     if posterior.entries is None and posterior.signals.centred_by == "node" and len(missed) > 1:
-        sums = with_entries(covariance).row_sums()
-        missed = missed + sums / known.precisions * known.values / (len(missed) - 1)
-    variance, freedoms = np.where(observed, 1 / known.precisions, known.variance), np.full((len(missed), 1), freedom)
+        sums = with_entries(posterior.covariance).row_sums()
+        missed = missed + sums / precisions * known.values / (len(missed) - 1)
+    variance, freedoms = np.where(observed, 1 / precisions, missing), np.full((len(missed), 1), freedom)
     if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
-        if posterior.entries is None:
-            lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
+        counts, least = observed.sum(axis=1), 0.0
+        if level is not None:
+            (lengths, _, counts), least = field.lengths(np.arange(len(missed))), 2 - freedom
+        elif posterior.entries is None:
+            lengths = posterior.covariance.left_out(posterior.block, posterior.signals, False, False).lengths
         else:
             lengths = known.lengths(range(len(missed)))[0]
         rest = lengths[:, None] - np.where(observed, missed**2 / variance, 0.0)
-        others = observed.sum(axis=1, keepdims=True) - observed
-        variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
+        others = counts[:, None] - observed
+        variance = variance * (freedom - 2 + np.maximum(rest, least)) / (freedom - 2 + others)
         freedoms = freedom + others
     logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
     mean = units.restore(known.mean - missed + posterior.carried_values)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
-from spectralgp._basics.saved import NotNegative, Positive, axes
+from spectralgp._basics.saved import NotNegative, Positive, Range, axes
 from spectralgp.graphs import GraphBase
 from spectralgp.model import kernels, spectra
 from spectralgp.model.fields import covariances
@@ -78,6 +78,9 @@ class GraphGP:
         Training signals whose inputs represent all others in a covariance of low rank: equation (34).
     likelihood : Likelihood, optional
         Distribution of values given the signals, which are then latent; by default values are signals with noise.
+    scale_freedom : float, optional
+        Degrees of freedom of the scale, if it and a level that all nodes share were learnt from the first signal alone,
+        one less than its values: equation (19i). Infinite if only the level was; by default both are known.
     """
 
     spectrum: Spectrum
@@ -89,6 +92,7 @@ class GraphGP:
     mean_amplitude: Positive = 1.0
     points: Annotated[Indices, axes("_points")] | None = None
     likelihood: Likelihood | None = None
+    scale_freedom: Annotated[float, Range(2, is_open=True, is_extended=True)] | None = None
 
     __getstate__ = without_caches
 
@@ -106,7 +110,8 @@ class GraphGP:
     @property
     def freedom(self) -> float:
         """Degrees of freedom of a signal; infinite for normal signals."""
-        return np.inf if self.shrinkage is None else self.shrinkage.freedom
+        known = np.inf if self.scale_freedom is None else self.scale_freedom
+        return known if self.shrinkage is None else self.shrinkage.freedom
 
     @cached_property
     def power(self) -> Array:
@@ -348,8 +353,10 @@ class Posterior(SinglePosterior):
         shape = field.n_signals, self.signals.shape[1]
         return TransformedField(field, self.transformation, inputs, np.broadcast_to(known, shape))
 
-    def given(self, new: NewInputs, features: Any) -> Field:
+    def given(self, new: NewInputs, features: Any) -> Any:
         """Field of transformed signals at new inputs, by covariances and the features of the autoregressive term."""
+        if self.prior.scale_freedom is not None:  # its level is uncertain
+            return self._joint_field(new, features)
         units = self.signals.units
         reach, left = self.covariance.at(new.divided_by(units.signal_scales))
         is_closed = self.entries is None and isinstance(left, Covariance)
@@ -401,7 +408,8 @@ class Posterior(SinglePosterior):
         values = np.concatenate([known.values, np.zeros(new_shape)])
         observed = np.concatenate([known.observed, np.zeros(new_shape, dtype=bool)])
         rows, entries = np.arange(n_known, n_signals), PartialObservations(joint, values, observed)
-        return ConditionedField(joint, lambda: centre, units.of_new, entries, rows, freedom=self.prior.freedom)
+        tails: dict[str, Any] = {"freedom": self.prior.freedom, "scale_freedom": self.prior.scale_freedom}
+        return ConditionedField(joint, lambda: centre, units.of_new, entries, rows, **tails)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of other views of the signals that the training ones are views of."""
@@ -426,8 +434,8 @@ class Posterior(SinglePosterior):
     def completion(self, freedom: float = np.inf) -> ConditionedField:
         """Field of the transformed training signals given all observed values; normal by default."""
         centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
-        rows, units = np.arange(len(self.inputs)), self.signals.units
-        return ConditionedField(self.covariance, lambda: centre, units, self.observations(), rows, freedom=freedom)
+        known = self.covariance, lambda: centre, self.signals.units, self.observations(), np.arange(len(self.inputs))
+        return ConditionedField(*known, freedom=freedom, scale_freedom=self.prior.scale_freedom)
 
     def log_evidence(self) -> float:
         """Normal log density of the training signals, centred and scaled."""

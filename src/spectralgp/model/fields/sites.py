@@ -21,6 +21,7 @@ MOST_WRITTEN_OUT = 1_000  # entries in one that is written out once, for predict
 SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # gain of a last step for the mean
 LEAST_SHARE = 1e-4  # shortest fraction of a step
 OSCILLATION, SHORTEST_RATE = 0.5, 0.2  # share of a change that the next reverses; smallest damping
+ROUNDING_OF_CAVITY = 1e-15  # of an eigenvalue relative to one
 ROUNDING = 1e-24  # of a mean square, below which a variance is zero
 LINK_DEVIATION = 2.5  # prior standard deviation of the sum of fixed effects, in units of a logarithm or log odds
 WIDE_DEVIATION = 1e3  # of the sum of fixed effects in the units of values, in their standard deviations
@@ -372,9 +373,11 @@ class Sites:
     def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
         """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
         _, slopes, curvatures = self.terms
-        own = np.eye(len(block)) - block * curvatures[places]
-        left = np.linalg.solve(own, block)
-        return mean - left @ slopes[places], 0.5 * (left + left.T)
+        roots = np.sqrt(curvatures[places])
+        values, axes = np.linalg.eigh(np.eye(len(block)) - block * np.multiply.outer(roots, roots))
+        half = (block * roots) @ (axes / np.sqrt(np.maximum(values, ROUNDING_OF_CAVITY)))
+        left = block + half @ half.T  # as (C^-1 - W)^-1, and positive definite where that is lost by rounding
+        return mean - left @ slopes[places], left
 
 
 def _with_effects(covariance: Array, variance: Array, factors: Array) -> Array:
