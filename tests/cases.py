@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 import oracle
-from spectralgp import Cosine, GlobalFilter, LocalAverage, Matern, PseudoInverse, RandomWalk, RegularizedLaplacian
+from spectralgp import (
+    Cosine,
+    GlobalFilter,
+    LocalAverage,
+    Matern,
+    PinnedFilter,
+    PseudoInverse,
+    RandomWalk,
+    RegularizedLaplacian,
+)
 from spectralgp.graphs import Graph
 from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomial, Response, SpectralKernel
 from spectralgp.model.likelihoods import Likelihood
@@ -81,6 +90,22 @@ def _matern(kernel, laplacian, weights):
     return oracle.matern(laplacian, kernel.nu, kernel.length_scale)
 
 
+def _pinned(kernel, laplacian, weights):
+    """In the words of the docstring, on a Laplacian whose largest eigenvalue is one."""
+    largest = float(np.max(np.linalg.eigvalsh(laplacian))) or 1.0
+    bend = kernel.bend
+
+    def response(values):
+        distances = values / largest if kernel.vanishes_at == "low" else 1 - values / largest
+        return {
+            "line": distances,
+            "exponential": (np.exp(bend * distances) - 1) / (np.exp(bend) - 1),
+            "parabola": distances * (distances + bend * (1 - distances)),
+        }[kernel.shape]
+
+    return oracle.from_filter(oracle.matrix_function(laplacian, response))
+
+
 KERNELS = {
     "Polynomial(0)": Case(Polynomial.from_coefficients([1.3]), _polynomial),
     "Polynomial(3)": Case(Polynomial.from_coefficients([0.2, 1.5, -2.5, 1.1]), _polynomial),
@@ -114,6 +139,9 @@ KERNELS = {
     "Cosine": Case(Cosine(amplitude=1.1), lambda k, laplacian, w: oracle.cosine(laplacian)),
     "Matern(3/2)": Case(Matern(nu=1.5, length_scale=1.4, amplitude=1.3), _matern),
     "Matern(1/2, normalized)": Case(Matern(nu=0.5, length_scale=0.8, laplacian="normalized"), _matern),
+    "PinnedFilter": Case(PinnedFilter(bend=2.5, amplitude=0.8), _pinned),
+    "PinnedFilter(line, unscaled)": Case(PinnedFilter(shape="line", laplacian="normalized", scaled=False), _pinned),
+    "PinnedFilter(parabola, low)": Case(PinnedFilter(bend=0.4, shape="parabola", vanishes_at="low"), _pinned),
     "Response": Case(Response(bump, (0.4, -1.0), jacobian=bump_jacobian, amplitude=1.5), _response),
     "Response(differences)": Case(Response(bump, (0.7, -0.5)), _response),
     "Sum": Case(

@@ -10,7 +10,16 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, Heat, bound, bump, bump_jacobian, node_covariance
-from spectralgp import Cosine, GlobalFilter, LocalAverage, Matern, PseudoInverse, RandomWalk, RegularizedLaplacian
+from spectralgp import (
+    Cosine,
+    GlobalFilter,
+    LocalAverage,
+    Matern,
+    PinnedFilter,
+    PseudoInverse,
+    RandomWalk,
+    RegularizedLaplacian,
+)
 from spectralgp.cli.learning import graph_kernels
 from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graphs import Graph
@@ -22,13 +31,12 @@ from spectralgp.model.kernels import (
     Polynomial,
     Positivity,
     Response,
-    WithResidual,
     mean_power,
     power_jacobians,
     signal_of,
     with_residual,
-    without_floor,
 )
+from spectralgp.model.spectra import decompose
 from tolerances import EXACT, FORMULA, GRADIENT, ROUND_TRIP
 
 every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_GRAPHS)
@@ -213,20 +221,18 @@ def test_kernels_without_a_graph_of_their_own_go_together():
         Identity() + 1.0
 
 
-def test_what_a_residual_has_at_every_frequency_is_its_floor():
-    """All but a thousandth of its least power, at zero too, which is a frequency of every graph."""
+def test_a_kernel_and_its_residual_have_their_own_parameters():
+    """In files of earlier versions the residual has a floor, which is subtracted until parameters change."""
     curved = Polynomial.from_coefficients([1.0, 0.5])
     both = with_residual(Diffusion(scaled=True, laplacian="combinatorial"), curved)
     eigenvalues = np.array([0.2, 1.0])
-    split = without_floor(both, eigenvalues)
-    assert (both.floor, split.floor) == (0.0, pytest.approx(0.999))
+    old = dataclasses.replace(both, floor=0.999)
+    assert both.floor == 0.0
     np.testing.assert_allclose(both.residual_power(eigenvalues), [1.21, 2.25])
-    np.testing.assert_allclose(split.residual_power(eigenvalues), [1.21 - 0.999, 2.25 - 0.999])
-    assert split.scaled_by(3.0).floor == pytest.approx(9 * 0.999)
-    np.testing.assert_allclose(split.scaled_by(3.0).residual_power(eigenvalues), 9 * split.residual_power(eigenvalues))
-    assert split.with_theta(split.theta) == both
-    known = WithResidual.of(Identity(scaled=True), dataclasses.replace(curved, fixed=True))
-    assert without_floor(known, eigenvalues) is known
+    np.testing.assert_allclose(old.residual_power(eigenvalues), [1.21 - 0.999, 2.25 - 0.999])
+    assert old.scaled_by(3.0).floor == pytest.approx(9 * 0.999)
+    np.testing.assert_allclose(old.scaled_by(3.0).residual_power(eigenvalues), 9 * old.residual_power(eigenvalues))
+    assert old.with_theta(old.theta) == both
     assert (signal_of(both), both.residual) == both.kernels
     np.testing.assert_array_equal(both.response(eigenvalues), signal_of(both).response(eigenvalues))
     signal, residual = power_jacobians(both, eigenvalues)
@@ -502,3 +508,27 @@ def test_priors_have_the_slopes_and_the_curvature_that_they_say(name):
     assert precision.shape == (kernel.theta.size, kernel.theta.size)
     bend = oracle.jacobian(lambda theta: log_prior(theta)[1], kernel.theta)
     np.testing.assert_allclose(precision, -bend, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", ["line", "exponential", "parabola"])
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+def test_a_pinned_filter_vanishes_exactly_at_its_end(shape, scaled, laplacian):
+    for end, place in (("high", -1), ("low", 0)):
+        kernel = PinnedFilter(0.7, shape, end, laplacian=laplacian, scaled=scaled)
+        kernel, spectrum = bound(kernel, GRAPHS["random"])
+        power = kernel.power(spectrum.eigenvalues)
+        assert power[place] == 0.0 if end == "high" else power[place] < 1e-28  # the eigenvalue zero is rounded
+        assert np.all(np.delete(power, place) > 0)
+    moved = kernel.moved_to(decompose(GRAPHS["ring"], laplacian, scaled=scaled))
+    largest = np.max(np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["ring"], laplacian, scaled)))
+    assert moved.upper == pytest.approx(largest)
+
+
+def test_a_pinned_filter_refuses_other_shapes_and_ends():
+    with pytest.raises(ValueError, match="shape must be one of"):
+        PinnedFilter(shape="cubic")
+    with pytest.raises(ValueError, match="vanishes_at must be one of"):
+        PinnedFilter(vanishes_at="middle")
+    assert PinnedFilter(shape="line").search().parameter_names == ("amplitude",)
+    assert PinnedFilter(shape="parabola").search().parameter_names == ("amplitude", "bend")

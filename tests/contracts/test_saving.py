@@ -372,7 +372,7 @@ def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_
 
 
 def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
-    fit(graph_kernel=Polynomial(1)).save(tmp_path / "model.sgp")
+    fit(graph_kernel=Polynomial(1), residual=Polynomial(2)).save(tmp_path / "model.sgp")
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}

@@ -96,7 +96,7 @@ ALONE = {"residual": None, "carry": None}
     [
         (Polynomial(1), ALONE, SIGNALS, "signal inputs noise"),
         (Polynomial(1), {"residual": Polynomial(1)}, HOLED, "signal residual carry inputs noise missing"),
-        (Polynomial(1), {"carry": None}, SIGNALS, "signal residual inputs noise shrunk tails"),
+        (Polynomial(1), {"carry": None}, SIGNALS, "signal inputs noise shrunk tails"),
         (Identity(), ALONE | {"likelihood": "poisson"}, np.round(np.exp(HOLED)), "signal inputs white observed"),
     ],
 )
@@ -106,8 +106,8 @@ def test_the_summary_has_a_line_for_all_that_a_model_has(kernel, settings, signa
     assert (first, empty) == ("9 signals on 6 nodes and 6 edges; one model.", "")
     assert weight.startswith("weight 1.00: ")
     assert [line.split(":")[0].strip() for line in found] == lines.split()
-    (fit,), (words,) = model.fits_, [line for line in found if "standard deviation" in line]
-    assert f"standard deviation {np.sqrt(fit.model.noise_variance):.3g}" in words
+    (words,) = [line for line in found if "standard deviation" in line]
+    assert f"standard deviation {np.sqrt(model.noise_variance_):.3g}" in words
 
 
 def test_the_summary_has_the_heaviest_model_first():

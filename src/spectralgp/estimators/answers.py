@@ -14,7 +14,6 @@ from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
 from spectralgp.learning.fitting import Shown
 from spectralgp.learning.missing import expectation_of, objective_of
-from spectralgp.learning.objective import told_apart
 from spectralgp.model import fields
 from spectralgp.model.kernels import GraphKernel
 from spectralgp.model.signals import Units, no_signals, read_in
@@ -97,7 +96,7 @@ def _member_words(learnt: FittedModels, member: int) -> Iterator[tuple[str, str]
         values = "" if shape.kind == "none" else f" ({shape.values})"
         yield which, f"{shape.meaning(which == 'carry')}{values}"
     yield "inputs", str(model.input_kernel.described)
-    deviation = f"standard deviation {np.sqrt(model.noise_variance):.3g}"
+    deviation = f"standard deviation {np.sqrt(candidate.noise_of(model)):.3g}"
     if model.likelihood is None:
         yield "noise", deviation
         if not signals.is_complete:
@@ -280,8 +279,7 @@ def moved_to_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
         moved_kernel = kernel.moved_to(spectrum, fit.model.spectrum)
         if moved_kernel is not kernel:
             notes += _changed(kernel, moved_kernel, fit.model.spectrum.eigenvalues)
-        model = replace(fit.model, spectrum=spectrum, graph_kernel=moved_kernel)
-        fits.append(replace(fit, model=told_apart(own, model)))
+        fits.append(replace(fit, model=replace(fit.model, spectrum=spectrum, graph_kernel=moved_kernel)))
     draws = tuple(Draws((fit.model,)) for fit in fits)
     learnt = replace(learnt, raw_fits=tuple(fits), draws=draws, note=" ".join(notes), graph_parameters=None)
     return learnt.conditioned_anew(candidates)

@@ -77,9 +77,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     prior : {"weak"} or None, default="weak"
         Prior on the hyperparameters against overfitting of few signals; None is plain maximum likelihood.
     residual : graph kernel, "auto" or None, default="auto"
-        Filter ``h``, part of the signal, so that ``include_noise=False`` keeps it. "auto" is a polynomial of degree 2
-        and, on an exact spectrum of up to 2,000 nodes, a covariance between that of the signals and that of the graph
-        (shrinkage): predictions are then multivariate t. None takes all that inputs do not explain as noise.
+        Filter ``h``, part of the signal, so that ``include_noise=False`` keeps it. "auto" is a `PinnedFilter`, which
+        vanishes at one end of the spectrum so that noise is identified, or none, as evidence says (a polynomial of
+        degree 2 in some models of the default). On an exact spectrum of up to 2,000 nodes there is a covariance between
+        that of the signals and that of the graph (shrinkage) too: predictions are then multivariate t. None takes all
+        that inputs do not explain as noise.
     carry : "auto", "lagged", array of int or of str, or None, default="auto"
         Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, such as yesterday's
         values. "auto" takes columns named as the nodes, or all columns if nothing has names and there is one per node.
@@ -110,7 +112,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     likelihood : str or Likelihood, default="gaussian"
         Distribution of the values: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for two
         classes and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of
-        rates, or log odds. One model is learnt, by default a polynomial of degree 2 with the residual, and
+        rates, or log odds. One model is learnt, by default a polynomial of degree 2 with an exponential residual, and
         `noise_variance` is the white part of the latent signals. On a large graph for one signal, or a few.
 
     Attributes
@@ -122,10 +124,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
     graph_kernel_, input_kernel_ : tuple of kernels
         One per model, learnt, in the units of `Y`; the default input kernel is that of standardised inputs.
     residual_ : tuple of kernels or None
-        One per model; its least value over the frequencies counts as noise, and `response` is without it.
+        One per model.
     noise_variance_ : float
         In the units of `Y` squared (near a typical value, for a model of logarithms), at a node of relative scale one;
-        the weighted mean when stacked.
+        the weighted mean when stacked. If a residual vanishes nowhere, noise is not identified: its least power over
+        the frequencies is counted here too, within bounds of the noise.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked; of the signals learnt from if others have missing values.
         With missing values it is computed at the first use, here and in `fits_`.
@@ -337,7 +340,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.GraphEstimator)
         self.graph_kernel_ = tuple(signal_of(model.graph_kernel) for model in models)
         self.residual_ = tuple(model.graph_kernel.residual for model in models)
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
-        self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
+        noise = [one.noise_of(model) for one, model in zip(learnt.candidates, models, strict=True)]
+        self.noise_variance_ = float(learnt.weights @ noise)
         self.posterior_: Any = learnt.posterior
         member = learnt.candidates[heaviest]
         units, n_nodes = member.task.signals.units, self.graph_.n_nodes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
 from operator import itemgetter
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
@@ -15,8 +16,8 @@ from spectralgp._basics.progress import Progress, quietly, reporting_to
 from spectralgp._basics.saved import UNSAVED, Count, axes, ge
 from spectralgp.graphs import GraphBase
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.missing import learn_incomplete, with_evidence
-from spectralgp.learning.objective import Task, told_apart
+from spectralgp.learning.missing import expectation_of, learn_incomplete, with_evidence
+from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp, as_solver
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.model.fields import GraphGP, Transformation, condition_latent, posterior_of, shrunk_posterior_of
@@ -24,6 +25,7 @@ from spectralgp.model.kernels import Diffusion, GraphKernel, Identity, Polynomia
 from spectralgp.model.kernels.base import constructor_arguments, theta_near, with_residual
 from spectralgp.model.kernels.carry import CarryColumns
 from spectralgp.model.kernels.inputs import KernelTerm
+from spectralgp.model.kernels.named import End, PinnedFilter, Shape
 from spectralgp.model.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2
@@ -32,6 +34,8 @@ TERMS: tuple[KernelTerm, ...] = ("smooth", "linear")  # of the default input ker
 PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
 SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
+MOST_CHOSEN_ON = 100  # signals by which a residual is chosen
+CHOICE_TOLERANCE_NATS = 1.0  # of the fits for that
 MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
@@ -93,12 +97,27 @@ class Candidate:
             return spread
         return spread * float(np.exp(-np.mean(self.transformation.log_slopes_of(signals, self.task.inputs))))
 
+    def noise_of(self, model: GraphGP) -> float:
+        """Noise variance of a model in the user's units, with the least power of its residual, within its bounds."""
+        bounds, least = self.task.noise_variance, np.min(model.graph_kernel.residual_power(model.spectrum.eigenvalues))
+        most = bounds[1] * self.spread**2 if isinstance(bounds, tuple) else np.inf if bounds is None else 0.0
+        return float(np.clip(model.noise_variance + least, model.noise_variance, max(most, model.noise_variance)))
+
     def in_units(self, fit: Fit) -> Fit:
         """Fit to the task in the user's units, for a node of relative scale one."""
         signals, volume = self.task.signals, self.task.signals.log_volume
         if self.transformation is not None:
             volume -= float(np.sum(self.transformation.log_slopes_of(signals, self.task.inputs)))
         return replace(fit.shifted(-volume), model=fit.model.scaled_by(self.spread))
+
+
+@dataclass(frozen=True)
+class ResidualChoice:
+    """Residual that evidence chose, if any, its rough fit, and the noise variance there in the user's units."""
+
+    kernel: PinnedFilter | None
+    fit: Fit | None = None
+    noise_variance: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +134,8 @@ class Setting:
     learnt_from: Indices | None = None  # signals from which hyperparameters are learnt; all unless given
     is_fallback: bool = False  # whether it is "no change"
     _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
+    chosen_on: Indices | None = None  # signals by which a residual is chosen, if not by all
+    residuals: dict[Scale, ResidualChoice] = field(default_factory=dict)  # chosen ones
 
     @property
     def has_folds(self) -> bool:
@@ -149,21 +170,28 @@ class Variant:
     scale: Scale  # of the nodes
     carries: bool = False  # whether it has a lagged term
     terms: tuple[KernelTerm, ...] = TERMS  # of the input kernel, if that is open
+    is_free: bool = False  # whether its residual is a polynomial, beside the noise of the chosen one
 
     @property
     def candidate(self) -> Candidate:
         """Model to learn."""
         setting, kernel, residual = self.setting, self.kernel, self.setting.residual
-        if isinstance(residual, str):
-            constraint: Literal["interval", "eigenvalues"]
-            constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
-            residual = Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled)
-            if setting.task.graph.n_edges == 0:  # all frequencies are equal: a residual is noise
-                residual = None
-        kernel = kernel if residual is None else with_residual(kernel, residual)
         task = setting.task_with(self.scale, self.carries, self.terms)
+        if isinstance(residual, str):
+            residual = None
+            if setting.task.graph.n_edges > 0 and isinstance(kernel, SpectralKernel):  # else a residual is noise
+                choice = chosen_residual(setting, self.scale, kernel, task)
+                residual = choice.kernel and replace(choice.kernel, laplacian=kernel.laplacian, scaled=kernel.scaled)
+                if self.is_free:
+                    residual = Polynomial(RESIDUAL_DEGREE, laplacian=kernel.laplacian, scaled=kernel.scaled)
+                    least = float(np.exp(task.noise_bounds[0]))
+                    if task.known_noise is None:
+                        bounds = least, max(2 * least, choice.noise_variance / task.signals.units.spread**2)
+                        task = replace(task, noise_variance=bounds)
+        kernel = kernel if residual is None else with_residual(kernel, residual)
         words = {"no change": setting.is_fallback, kernel.label: True, "node scales": self.scale == "node"}
         words |= {f"{self.terms[0]} alone": len(self.terms) == 1, "carry-over": self.carries, "shrunk": setting.shrunk}
+        words["free residual"] = self.is_free
         if setting.transformation is not None:
             words[setting.transformation.described] = True
         return Candidate(
@@ -267,6 +295,11 @@ class Choices:
         is_quick = task.observed_by is not None or task.spectrum.needs_passes
         return task.signals.shape[0] > MOST_LEARNT_WHOLE and not (is_quick or task.is_in_time)
 
+    def with_settings(self, **changes: Any) -> Choices:
+        """Choices with changes of all settings."""
+        setting, *further = (replace(one, **changes) for one in (self.setting, *self.further))
+        return replace(self, setting=setting, further=tuple(further))
+
     @property
     def n_draws(self) -> int:
         """Number of draws of the hyperparameters per model."""
@@ -357,7 +390,7 @@ def learn_all(
         else:
             found = [learn_incomplete(task, own[0], solver, known[group[0]])]
         fits |= zip(group, found, strict=True)
-    return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
+    return [fits[index] for index in range(len(kernels))]
 
 
 def learn_near(
@@ -369,8 +402,7 @@ def learn_near(
     """
     if task.is_complete:
         return learn_all([task], [kernel], solver, [warm_start])[0]
-    fit = learn_incomplete(task, kernel, solver, warm_start, near)
-    return replace(fit, model=told_apart(task, fit.model))
+    return learn_incomplete(task, kernel, solver, warm_start, near)
 
 
 def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
@@ -384,6 +416,43 @@ def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
         cost = 0.5 * task.signals.shape[1] if scale == "node" else 0.0  # half a nat per node
         found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
     return max(found, key=itemgetter(0))[1:]
+
+
+def chosen_residual(setting: Setting, scale: Scale, kernel: SpectralKernel, task: Task) -> ResidualChoice:
+    """Choose the residual of a setting and a scale of the nodes by the first model that asks, with its task.
+
+    It vanishes at one end of the spectrum, or is none, as evidence says: equation (11c). Missing values are imputed
+    under the model without a residual. With a likelihood, and missing values on a large graph, it is the exponential.
+    """
+    if scale in setting.residuals:
+        return setting.residuals[scale]
+    near = next((one.fit for one in setting.residuals.values()), None)
+    is_large, signals = task.spectrum.needs_passes, task.signals
+    pinned = partial(PinnedFilter, laplacian=kernel.laplacian, scaled=kernel.scaled)
+    if task.observed_by is not None or (is_large and not task.is_complete):
+        return ResidualChoice(pinned())
+    part, rows = task, setting.learnt_from if setting.chosen_on is None else setting.chosen_on
+    rows = np.arange(signals.shape[0]) if rows is None else rows
+    if not is_large and (rows.size < signals.shape[0] or rows.size > MOST_CHOSEN_ON):
+        rows = rows[:: -(-rows.size // MOST_CHOSEN_ON)]
+        part = task.part(rows, signals.some(rows))
+    kernel, solver, best = kernel.scaled_by(1 / signals.units.spread), Sqp(tolerance_nats=CHOICE_TOLERANCE_NATS), None
+    with quietly():
+        (bare,) = learn_all([part], [kernel], solver, [near and start_from(near, Candidate(part, kernel))])
+        if not part.is_complete:
+            part = expectation_of(part, is_coarse=True).completed(bare.model)
+            (bare,) = solver.fit(part, [kernel], [bare])
+        likeliest, highest = bare, bare.log_likelihood
+        for end, shape in product(get_args(End), get_args(Shape)):
+            own = pinned(shape=shape, vanishes_at=end)
+            one = Candidate(part, with_residual(kernel, own))
+            (fit,) = solver.fit(part, [one.kernel], [start_from(bare, one)])
+            value = fit.log_likelihood - 0.5 * own.theta.size * np.log(part.signals.size)
+            if value > highest:
+                best, highest, likeliest = own, value, fit
+    noise_variance = likeliest.model.noise_variance * signals.units.spread**2
+    choice = ResidualChoice(best, None if is_large else likeliest, noise_variance)
+    return setting.residuals.setdefault(scale, choice)
 
 
 def start_from(fit: Fit, candidate: Candidate) -> Fit:
@@ -400,7 +469,6 @@ def start_from(fit: Fit, candidate: Candidate) -> Fit:
         spectrum=spectrum,
         graph_kernel=kernel.with_theta(theta_near(kernel, before, spectrum, task.variance)),
         input_kernel=inputs,
-        noise_variance=model.noise_variance - before.floor,
         carry=None,
     )
     return replace(fit, model=own)

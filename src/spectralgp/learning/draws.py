@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.saved import Count, axes, ge
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import LatentExpectation, expectation_of, objective_of
-from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior, told_apart
+from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, noise_log_prior
 from spectralgp.model.fields import GraphGP, Posterior
 from spectralgp.model.fields.field import SharedLevels
 from spectralgp.model.fields.posterior import posterior_of
@@ -118,22 +118,18 @@ class HyperparameterPosterior:
         self.parameter_names = *self.objective.parameter_names, *self.names
         self.mode = np.append(self.objective.point(fitted), own)  # the point of the fitted model
 
-    def _prior(self, x: Array) -> GraphGP:
-        """Prior at a point, before `told_apart`."""
+    def model(self, x: Array) -> GraphGP:
+        """The model at a point."""
         model, likelihood = self.objective.model(x[: self.n_shared]), self.fitted.likelihood
         own = None if likelihood is None else with_log_parameters(likelihood, self.names, x[self.n_shared :])
         return replace(model, mean_amplitude=self.fitted.mean_amplitude, likelihood=own)
-
-    def model(self, x: Array) -> GraphGP:
-        """The model at a point, with the residual and the noise told apart."""
-        return told_apart(self.task, self._prior(x))
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior and its gradient; of signals that are not known, values are not to be compared."""
         expectation, shared = self.expectation, x[: self.n_shared]
         if not isinstance(expectation, LatentExpectation) or not self.names:
             return self.objective.evaluate(x)
-        task = expectation.completed(self._prior(x))
+        task = expectation.completed(self.model(x))
         evidence = Objective(task, self.objective.graph_kernel, self.objective.spectrum).evidence(shared)
         prior, slope = self.objective.log_prior(shared)
         gradient = np.concatenate([evidence.gradient + slope, expectation.own_slopes[0]])
@@ -142,7 +138,7 @@ class HyperparameterPosterior:
     def log_density(self, x: Array) -> float:
         """Log posterior density: evidence, prior and the measure of (19e)."""
         if isinstance(self.expectation, LatentExpectation):
-            total = self.expectation.log_likelihood(self._prior(x))[0]
+            total = self.expectation.log_likelihood(self.model(x))[0]
         else:
             posterior, levels = self._conditioned(x)
             total = posterior.log_evidence() + levels.log_factor
@@ -151,7 +147,7 @@ class HyperparameterPosterior:
     def _conditioned(self, x: Array) -> tuple[Posterior, SharedLevels]:
         """Posterior at a point, and what the signals say of their own centre there."""
         task, units = self.task, self.task.signals.units
-        posterior = posterior_of(self._prior(x), task.inputs, task.signals, task.carried)
+        posterior = posterior_of(self.model(x), task.inputs, task.signals, task.carried)
         columns = task.centred_at[:, None] * np.broadcast_to(units.spread / units.divisor, task.signals.shape)
         return posterior, SharedLevels(
             posterior.observations(), columns, np.full(len(columns), WIDE_DEVIATION**2 * task.variance)
@@ -168,7 +164,7 @@ class HyperparameterPosterior:
 
     def variance(self, x: Array) -> float:
         """Mean prior variance of a value, or of a latent signal where the likelihood has no noise of its own."""
-        model = self._prior(x)
+        model = self.model(x)
         kernel, points = model.graph_kernel, model.spectrum.eigenvalues
         of_inputs = float(np.mean(np.diag(model.input_kernel.covariance(self.task.inputs))))
         power = of_inputs * kernel.power(points) + kernel.residual_power(points)
@@ -180,7 +176,7 @@ class HyperparameterPosterior:
 
     def _log_measure(self, x: Array) -> float:
         """Log density of the scale of the signals: uniform in its logarithm, or that of a latent deviation."""
-        model, deviation = self._prior(x), float(np.sqrt(self.variance(x)))
+        model, deviation = self.model(x), float(np.sqrt(self.variance(x)))
         units = model.graph_kernel.search().theta_units
         # coefficients in the units of the signals, whose density is of ratios to their deviation
         total = -float(np.sum(np.log2(units(4.0) / units(1.0)))) * float(np.log(deviation))

@@ -139,7 +139,7 @@ class Fit(SearchReport):
 
     @property
     def is_noise_at_bound(self) -> bool:
-        """Whether the noise is at its lower bound, and mostly not the white part of the residual."""
+        """Whether the noise is at its lower bound, and not mostly the `floor` of an older file's residual."""
         is_lowest = "noise_variance at its lower bound" in self.certificate.active
         return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
 

@@ -115,8 +115,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     if choices.has_many_signals:
         rows = rows_to_learn_from(shape[0], random_state)
         announce(time_message(shape, len(choices.kernels), choices.is_choice))
-        setting, *further = (replace(one, learnt_from=rows) for one in (choices.setting, *choices.further))
-        choices = replace(choices, setting=setting, further=tuple(further))
+        choices = choices.with_settings(learnt_from=rows)
     if choices.order is not None:
         mention("rows are in time order")
     of_folds, of_draws = random_state.spawn(2)
@@ -134,7 +133,7 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             else:
                 comparison = Comparison(_validation(choices, of_folds), solver)
                 if choices.is_choice:
-                    search(comparison, choices)
+                    search(comparison, choices.with_settings(chosen_on=comparison.validation.kept[0]))
                     chosen = comparison.weighted()
                 else:
                     comparison.score(variants)

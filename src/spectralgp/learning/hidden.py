@@ -42,7 +42,7 @@ class HiddenEntries:
         n_signals, self.n_nodes = signals.shape
         self.most_members: int | None = MOST_MEMBERS if n_signals > MOST_COMPARED else MOST_FILLING
         self.chosen: Indices = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
-        self.has_final_fits = self.chosen.size == n_signals and graph_of is None
+        self.kept, self.has_final_fits = [self.chosen], self.chosen.size == n_signals and graph_of is None
         observed = signals.observed[self.chosen]
         rows = np.zeros(self.chosen.size, dtype=bool)
         if self.chosen.size >= FEWEST_SIGNALS:

@@ -308,7 +308,7 @@ class Objective:
         return [np.clip(start, *self.bounds.T) for start in starts]
 
     def point(self, model: GraphGP) -> Array:
-        """Return the vector ``x`` of a model of this form, also after `told_apart`."""
+        """Return the vector ``x`` of a model of this form."""
         least = float(np.exp(self.task.noise_bounds[0]))  # rounding might pass it
         noise_variance = max(model.noise_variance - model.graph_kernel.floor, least)
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
@@ -497,12 +497,3 @@ def fisher_information(
     blocks.insert(len(before), crossed)
     # np.block takes longer than all of the rest for a few signals
     return 0.5 * np.concatenate([np.concatenate(row, axis=1) for row in blocks])
-
-
-def told_apart(task: Task, model: GraphGP) -> GraphGP:
-    """Return an equal prior whose noise includes the white part of the residual, unless the noise was given."""
-    if task.known_noise is not None:
-        return model
-    kernel = kernels.without_floor(model.graph_kernel, model.spectrum.eigenvalues)
-    noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
-    return replace(model, graph_kernel=kernel, noise_variance=noise_variance)

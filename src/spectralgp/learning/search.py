@@ -65,10 +65,12 @@ class Comparison:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, starts = [one.candidate for one in variants], list[Fit | None]([None] * len(variants))
+        own, first = [one.candidate for one in variants], variants[0]
+        choice = first.setting.residuals.get(first.scale)
+        near = None if choice is None else choice.fit
         if self.stages:
-            best = self.held_out.fits[int(np.argmax(self.held_out.scores))]
-            starts = [start_from(best, one) for one in own]
+            near = self.held_out.fits[int(np.argmax(self.held_out.scores))]
+        starts = [near and start_from(near, one) for one in own]
         self.stages.append(self.validation.score(own, self.solver, starts))
         self.held_out = FoldScores.joined(self.stages)
         self.variants += variants
@@ -172,7 +174,8 @@ def without_negligible(weights: Array, most: int | None) -> Array:
 def search(comparison: Comparison, choices: Choices) -> None:
     """Compare the variants of the default.
 
-    1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes.
+    1. Filters on two Laplacians; on three if some node was never observed. Without a graph, independent nodes. The
+       best of these with a free residual, since evidence may misjudge the one that it chose.
     2. The best of these with a higher degree, and with another scale of the nodes.
     3. Both, if each alone is better; the best of these without a graph, with a lagged term and, for complete values in
        no order in time (where lines extrapolate) and an open input kernel, with one of its terms alone.
@@ -194,8 +197,9 @@ def search(comparison: Comparison, choices: Choices) -> None:
         kernels = [Polynomial(degree) for degree in (DEGREE, HIGHER_DEGREE)[: 2 - is_fast]]
     for stage in [[kernel] for kernel in kernels] if is_small else [kernels]:  # the second starts from the first
         comparison.score([Variant(setting, kernel, scale) for kernel in stage])
-    highest = np.max(comparison.held_out.scores)
-    best = comparison.best
+    if has_edges and is_small and isinstance(setting.residual, str) and not is_fast:
+        comparison.score([replace(comparison.best, is_free=True)])
+    best, highest = comparison.best, np.max(comparison.held_out.scores)
     steps: list[dict[str, Any]] = []
     if has_edges and is_small and not is_fast:
         steps.append({"kernel": replace(best.kernel, degree=HIGHER_DEGREE)})
@@ -205,11 +209,11 @@ def search(comparison: Comparison, choices: Choices) -> None:
             best = replace(best, **step)
     further = [] if best in comparison.variants else [best]
     if has_edges and is_small:
-        further.append(replace(best, kernel=Identity()))
+        further.append(replace(best, kernel=Identity(laplacian=kernels[0].laplacian, scaled=True), is_free=True))
     if has_edges and setting.columns is not None:
         further.append(replace(best, carries=True))
     if setting.is_kernel_open and is_small and setting.task.is_complete and choices.order is None and not is_fast:
-        further += [replace(best, terms=(term,)) for term in TERMS]
+        further += [replace(best, terms=(term,), is_free=True) for term in TERMS]
     comparison.score(further)
     best = comparison.best
     if choices.order is not None:

@@ -282,10 +282,12 @@ def candidate_of(setting, kernel):
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(3, "interval", "normalized"), Diffusion(), Polynomial(1)])
-def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_where_the_kernel_is(kernel):
-    residual = candidate_of(setting_of(), kernel).kernel.residual
-    assert (residual.degree, residual.laplacian, residual.scaled) == (2, kernel.laplacian, kernel.scaled)
-    assert residual.constraint == ("interval" if kernel.constraint == "interval" else "eigenvalues")
+def test_a_free_residual_is_a_parabola_on_the_kernels_laplacian(kernel):
+    setting = setting_of()
+    free = replace(Variant(setting, kernel, "node"), is_free=True).candidate.kernel.residual
+    assert (free.degree, free.laplacian, free.scaled) == (2, kernel.laplacian, kernel.scaled)
+    chosen = candidate_of(setting, kernel).kernel.residual
+    assert (chosen is None) == (setting.residuals["node"].kernel is None)
     assert candidate_of(setting_of(residual=None), kernel).kernel.residual is None
     own = setting_of(residual=Diffusion(strength=0.3))
     assert candidate_of(own, Diffusion()).kernel.residual.strength == 0.3
@@ -295,9 +297,9 @@ def test_a_residual_is_a_parabola_on_the_kernels_laplacian_that_is_positive_wher
 
 def test_names_say_what_a_candidate_is_made_of():
     plain = setting_of()
-    assert candidate_of(plain, Polynomial(1)).described == (
-        "Polynomial(1) | Polynomial(2), node scales (combinatorial Laplacian)"
-    )
+    assert candidate_of(plain, Polynomial(1)).described == ("Polynomial(1), node scales (combinatorial Laplacian)")
+    free = Variant(plain, Polynomial(1), "node", is_free=True).candidate
+    assert free.name == "Polynomial(1) | Polynomial(2), node scales, free residual"
     logarithms = Logarithms.of(np.exp(SIGNALS), WIDE, None)
     other = replace(setting_of(is_open=False, columns=BY_NODE, residual=None), shrunk=True, transformation=logarithms)
     named = Variant(replace(other, is_fallback=True), Identity(), "global", carries=True).candidate

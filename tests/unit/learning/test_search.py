@@ -64,18 +64,20 @@ def stages_of(setting, *scores, effort="full", **choices):
         kernel = variant.kernel
         laplacian = "" if kernel.needs_no_graph else f" {kernel.laplacian}"
         alone = f", {variant.terms[0]} alone" * (len(variant.terms) == 1)
-        return f"{kernel.label}{laplacian}, {variant.scale}{alone}{', carry' * variant.carries}"
+        choices = f"{alone}{', carry' * variant.carries}{', free' * variant.is_free}"
+        return f"{kernel.label}{laplacian}, {variant.scale}{choices}"
 
     named = dict(zip(comparison.candidates, map(words, comparison.variants), strict=True))
     starts = iter(comparison.validation.starts)
     found = [[named[one] for one in stage.fits] for stage in comparison.stages]
     with_starts = [[(one, next(starts)) for one in stage] for stage in found]
-    return [[one if start is None else f"{one} < {named[start]}" for one, start in stage] for stage in with_starts]
+    # the first starts from the fit that its residual was chosen by
+    return [[f"{one} < {named[start]}" if start in named else one for one, start in stage] for stage in with_starts]
 
 
 def alone(name):
     """The variants of one term of the inputs alone."""
-    return [f"{name}, {term} alone" for term in ("smooth", "linear")]
+    return [f"{name}, {term} alone, free" for term in ("smooth", "linear")]
 
 
 def started(start, *names):
@@ -88,24 +90,30 @@ def test_the_default_tries_laplacians_then_degrees_and_scales_then_no_graph_and_
     setting = setting_of()
     one, other = (f"Polynomial(2) {name}, node" for name in ("combinatorial", "normalized"))
     higher = "Polynomial(4) normalized, node"
-    assert stages_of(setting, [-5], [-4], [-3, -9]) == [
+    assert stages_of(setting, [-5], [-4], [-6], [-3, -9]) == [
         [one],
         started(one, other),
+        started(other, f"{other}, free"),
         started(other, higher, "Polynomial(2) normalized, global"),
-        started(higher, "Identity, node", *alone(higher)),
+        started(higher, "Identity, node, free", *alone(higher)),
     ]
     one_scale = setting_of(scales=("global",), values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
     *first, degree, last = stages_of(one_scale)
-    assert len(first) == 3  # a node of few edges, which was never observed, is tied by another Laplacian
+    assert len(first) == 4  # a node of few edges, which was never observed, is tied by another Laplacian
     own = "Polynomial(2) combinatorial, global"  # the first of equal scores
-    assert [degree, last] == [started(own, "Polynomial(4) combinatorial, global"), started(own, "Identity, global")]
+    assert [degree, last] == [
+        started(own, "Polynomial(4) combinatorial, global"),
+        started(own, "Identity, global, free"),
+    ]
+    *_, higher, _ = stages_of(setting, [-5], [-4], [-3])  # a free residual that scores more is kept
+    assert higher[0] == f"Polynomial(4) normalized, node, free < {other}, free"
 
 
 def test_a_fast_search_compares_one_laplacian_and_one_degree_without_single_terms():
     fast, own = {"effort": "fast"}, "Polynomial(2) normalized, node"
     setting = replace(setting_of(), columns=BY_NODE)
     other = f"Polynomial(2) normalized, global < {own}"
-    assert stages_of(setting, **fast) == [[own], [other], started(own, "Identity, node", f"{own}, carry")]
+    assert stages_of(setting, **fast) == [[own], [other], started(own, "Identity, node, free", f"{own}, carry")]
     *_, logarithms = stages_of(setting, **fast, further=(setting_of(columns=BY_NODE),))
     assert logarithms == started(own, own)  # without a lagged term, as the best
     unseen = setting_of(values=np.where(np.arange(7) == 3, np.nan, SIGNALS))
@@ -123,11 +131,13 @@ def test_a_fast_search_compares_one_laplacian_and_one_degree_without_single_term
 def test_scores_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     setting = setting_of(columns=BY_NODE)
-    *_, (*both, independent, lagged, smooth, linear) = stages_of(setting, [0], [1], scores)
+    *_, (*both, independent, lagged, smooth, linear) = stages_of(setting, [0], [1], [-1], scores)
     own = f"Polynomial({degree}) normalized, {scale}"
     is_new = (degree, scale) == (4, "global")  # which no stage tried before
     start = f"Polynomial({2 if is_new else degree}) normalized, {scale}"
-    assert [independent, lagged, smooth, linear] == started(start, f"Identity, {scale}", f"{own}, carry", *alone(own))
+    assert [independent, lagged, smooth, linear] == started(
+        start, f"Identity, {scale}, free", f"{own}, carry", *alone(own)
+    )
     assert both == (started(start, own) if is_new else [])
 
 
@@ -149,15 +159,16 @@ def test_without_a_graph_scales_are_tried():
 @pytest.mark.parametrize("columns", [None, BY_NODE])
 def test_the_best_is_tried_on_logarithms_too(columns):
     setting, logarithms = setting_of(), setting_of(columns=columns)
-    *_, last = stages_of(setting, [-4], [-5], [-6, -3], [-2, -9, -9], further=(logarithms,))
+    *_, last = stages_of(setting, [-4], [-5], [-6], [-6, -3], [-2, -9, -9], further=(logarithms,))
     own = "Identity, global"
-    assert last == started(own, own) if columns is None else started(own, own, f"{own}, carry")
+    expected = [f"{own}, free"] if columns is None else [f"{own}, free", f"{own}, carry, free"]
+    assert last == started(f"{own}, free", *expected)
 
 
 def test_changes_have_the_inputs_of_the_best_and_none():
     setting, no_change, changes = (setting_of(columns=BY_NODE, scales=("global",)) for _ in range(3))
     order = TimeOrder(1.0, 8, 8)
-    *_, last = stages_of(setting, [-5], [-4], [-6], [-8, 7], order=order, further=(no_change, changes))
+    *_, last = stages_of(setting, [-5], [-4], [-6], [-6], [-8, 7], order=order, further=(no_change, changes))
     own = "Polynomial(2) normalized, global"
     assert last == started(f"{own}, carry", own, f"{own}, carry")
 

@@ -11,7 +11,6 @@ from spectralgp.model.kernels.base import (
     power_jacobians,
     signal_of,
     with_residual,
-    without_floor,
 )
 from spectralgp.model.kernels.inputs import (
     IndependentSignals,

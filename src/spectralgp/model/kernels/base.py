@@ -19,7 +19,6 @@ from spectralgp.model.spectra import Spectrum, mean_over_nodes
 SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
 AMPLITUDE_RANGE = (1e-8, 1e8)  # default bounds, times the standard deviation of the signals
 CHECKED = np.array([0.0, 0.4, 0.9])  # eigenvalues at which a user's own class is checked
-FLOOR_SHARE = 0.999  # of a residual's least power, which counts as noise; less than one because of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +151,11 @@ class GraphKernel(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
-    floor: float = 0.0  # variance subtracted from the residual's power, since it counts as noise
+    floor: float = 0.0  # variance subtracted from the residual's power, in files up to version 8
     shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian: then it has a filter
     residual: SpectralKernel | None = None  # kernel of what the inputs do not explain
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same on every graph
+    shape: str = ""  # of those of one type that have others
     constraint: str | None = None  # a filter is non-negative at the "eigenvalues", or on the whole "interval"
 
     get_params = constructor_arguments
@@ -413,8 +413,8 @@ class WithResidual(CombinedKernel):
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
     not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
 
-    The least power of the residual over all frequencies is white and not identifiable from noise. At the end of
-    learning this `floor` is subtracted from the residual's power and added to the noise.
+    Where the residual vanishes, as a `PinnedFilter` does at one end, all that is left is noise. The least power of
+    another residual may as well be noise; in files up to version 8 it is the `floor`, part of the noise.
 
     Examples
     --------
@@ -472,14 +472,6 @@ def with_residual(kernel: GraphKernel, residual: SpectralKernel) -> GraphKernel:
     return WithResidual.of(kernel, residual)
 
 
-def without_floor(kernel: GraphKernel, eigenvalues: Array) -> GraphKernel:
-    """Return the kernel with its residual's least power, which counts as noise, as its `floor`."""
-    if not isinstance(kernel, WithResidual) or kernel.kernels[1].theta.size == 0:
-        return kernel
-    least = float(np.min(kernel.kernels[1].power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
-    return replace(kernel, floor=FLOOR_SHARE * least)
-
-
 def power_jacobians(kernel: GraphKernel, eigenvalues: Array) -> tuple[Array, ...] | None:
     """Return derivatives of the signal's power, and any residual's; None for a kernel off the spectrum."""
     parts = kernel.kernels if isinstance(kernel, WithResidual) else (kernel,)
@@ -493,7 +485,8 @@ def theta_near(kernel: GraphKernel, other: GraphKernel, spectrum: Spectrum, vari
     thetas = []
     for part, old in zip(parts, chain(before, repeat(None)), strict=False):
         search = part.search()
-        if old is not None and type(part) is type(old) and part.theta.size >= old.theta.size:
+        is_alike = old is not None and (type(part), part.shape) == (type(old), old.shape)
+        if old is not None and is_alike and part.theta.size >= old.theta.size:
             thetas.append(search.grown_from(old))
         else:
             thetas.append(search.starting_points(spectrum, variance)[-1])

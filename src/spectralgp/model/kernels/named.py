@@ -7,13 +7,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp._basics.checks import Array, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.saved import Number, Positive, Range, ge
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.model.kernels.base import GraphKernel, KernelSearch, SpectralKernel
@@ -21,6 +21,8 @@ from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of, require_
 
 Bound = Annotated[float, Range(0, is_extended=True)]
 Bounds = tuple[Bound, Bound] | Literal["fixed"]
+Shape = Literal["line", "exponential", "parabola"]  # of a pinned filter
+End = Literal["high", "low"]  # of the spectrum
 
 STRENGTH_BOUNDS = (1e-5, 1e5)
 # values of parameters to start learning from as well
@@ -329,6 +331,55 @@ class Matern(NamedKernel):
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         shift = 2 * self.nu / self.length_scale**2
         return (shift + eigenvalues) ** -self.nu, 2 * self.nu * shift * (shift + eigenvalues) ** (-self.nu - 1)
+
+
+@dataclass(frozen=True)
+class PinnedFilter(NamedKernel):
+    """A filter ``h`` that vanishes at one end of the spectrum, so that noise beside it is identified: equation (11b).
+
+    With the distance u from that end, as a share of the largest eigenvalue, and `bend` a, it is a "line" ``h = u``, an
+    "exponential" ``h = (exp(a u) - 1) / (exp(a) - 1)`` or a "parabola" ``h = u (u + a (1 - u))``.
+
+    Examples
+    --------
+    >>> from spectralgp import PinnedFilter
+    >>> PinnedFilter(bend=3.0).response([0.0, 0.5, 1.0]).round(4).tolist()
+    [1.0, 0.1824, 0.0]
+    """
+
+    bend: Positive = 3.0
+    shape: Shape = "exponential"
+    vanishes_at: End = "high"
+    amplitude: Positive = 1.0
+    bend_bounds: Bounds = (0.01, 100.0)
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = True
+    upper: Positive = dataclasses.field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_option(self.shape, "shape", get_args(Shape))
+        as_option(self.vanishes_at, "vanishes_at", get_args(End))
+        if self.shape == "line":
+            object.__setattr__(self, "bend_bounds", "fixed")
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        return dataclasses.replace(self, upper=1.0 if self.scaled else spectrum.largest_eigenvalue)
+
+    def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
+        return self.bind(spectrum)
+
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        shares, bend = eigenvalues / self.upper, self.bend
+        distances = np.maximum(1 - shares if self.vanishes_at == "high" else shares, 0.0)
+        response, slope = distances, bend * distances * (1 - distances)
+        if self.shape == "parabola":
+            response = distances**2 + slope
+        elif self.shape == "exponential":
+            response = np.exp(bend * (distances - 1)) * np.expm1(-bend * distances) / np.expm1(-bend)
+            slope = bend * ((distances - 1) * response + (distances - response) / np.expm1(bend))
+        return response**2, 2 * response * slope
 
 
 @dataclass(frozen=True)
