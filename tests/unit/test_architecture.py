@@ -405,6 +405,7 @@ DOORS = {
     "estimators.observing: isinstance Gaussian": "noise that is known, or learnt beside covariates, is Gaussian",
     "estimators.reading: isinstance GraphKernel": "residual= is a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
+    "learning.candidates: isinstance SpectralKernel": "others have no residual to choose",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
     "files.models: isinstance Response": "a file holds a function of the user's by its name",

@@ -35,7 +35,7 @@ PRIOR_VALUES = 8.0  # equivalent sample size of a squared scale of one
 NODES_PER_VALUE = 4  # nodes per independent error: errors at neighbours are correlated
 SAME_SCALE = 0.3  # standard deviation of the log squared scales below which signals have one scale
 MOST_CHOSEN_ON = 100  # signals by which a residual is chosen
-CHOICE_TOLERANCE_NATS = 1.0  # of the fits for that
+CHOICE_DEGREE, CHOICE_TOLERANCE_NATS = 4, 1.0  # of the signal's filter there in the default, and of the fits
 MOST_LEARNT_WHOLE = 1_500  # signals from which hyperparameters are all learnt
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model without shrinkage
 AMPLITUDES = np.logspace(-4, 1, 21)  # factors of the variance explained by inputs
@@ -111,7 +111,7 @@ class Candidate:
         return replace(fit.shifted(-volume), model=fit.model.scaled_by(self.spread))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResidualChoice:
     """Residual that evidence chose, if any, its rough fit, and the noise variance there in the user's units."""
 
@@ -135,7 +135,7 @@ class Setting:
     is_fallback: bool = False  # whether it is "no change"
     _tasks: dict[object, Task] = field(default_factory=dict)  # cached, so that variants share them
     chosen_on: Indices | None = None  # signals by which a residual is chosen, if not by all
-    residuals: dict[Scale, ResidualChoice] = field(default_factory=dict)  # chosen ones
+    chosen: list[ResidualChoice] = field(default_factory=list)  # residual, once it is chosen
 
     @property
     def has_folds(self) -> bool:
@@ -180,7 +180,7 @@ class Variant:
         if isinstance(residual, str):
             residual = None
             if setting.task.graph.n_edges > 0 and isinstance(kernel, SpectralKernel):  # else a residual is noise
-                choice = chosen_residual(setting, self.scale, kernel, task)
+                choice = chosen_residual(setting, kernel, task)
                 residual = choice.kernel and replace(choice.kernel, laplacian=kernel.laplacian, scaled=kernel.scaled)
                 if self.is_free:
                     residual = Polynomial(RESIDUAL_DEGREE, laplacian=kernel.laplacian, scaled=kernel.scaled)
@@ -418,15 +418,15 @@ def likelier_scale(variant: Variant, solver: Solver) -> tuple[Scale, Fit]:
     return max(found, key=itemgetter(0))[1:]
 
 
-def chosen_residual(setting: Setting, scale: Scale, kernel: SpectralKernel, task: Task) -> ResidualChoice:
-    """Choose the residual of a setting and a scale of the nodes by the first model that asks, with its task.
+def chosen_residual(setting: Setting, kernel: SpectralKernel, task: Task) -> ResidualChoice:
+    """Choose the residual of a setting by the first model that asks, with its task.
 
-    It vanishes at one end of the spectrum, or is none, as evidence says: equation (11c). Missing values are imputed
+    It vanishes at one end of the spectrum, or is none, as evidence says: equation (11c). A line is an exponential of
+    little bend, so other shapes are tried where that explains more than the price of a line. Missing values are imputed
     under the model without a residual. With a likelihood, and missing values on a large graph, it is the exponential.
     """
-    if scale in setting.residuals:
-        return setting.residuals[scale]
-    near = next((one.fit for one in setting.residuals.values()), None)
+    if setting.chosen:
+        return setting.chosen[0]
     is_large, signals = task.spectrum.needs_passes, task.signals
     pinned = partial(PinnedFilter, laplacian=kernel.laplacian, scaled=kernel.scaled)
     if task.observed_by is not None or (is_large and not task.is_complete):
@@ -436,23 +436,28 @@ def chosen_residual(setting: Setting, scale: Scale, kernel: SpectralKernel, task
     if not is_large and (rows.size < signals.shape[0] or rows.size > MOST_CHOSEN_ON):
         rows = rows[:: -(-rows.size // MOST_CHOSEN_ON)]
         part = task.part(rows, signals.some(rows))
+    if setting.chosen_on is not None:  # what a filter of low degree misses is no residual
+        kernel = Polynomial(CHOICE_DEGREE, laplacian=kernel.laplacian, scaled=kernel.scaled)
     kernel, solver, best = kernel.scaled_by(1 / signals.units.spread), Sqp(tolerance_nats=CHOICE_TOLERANCE_NATS), None
     with quietly():
-        (bare,) = learn_all([part], [kernel], solver, [near and start_from(near, Candidate(part, kernel))])
+        (bare,) = learn_all([part], [kernel], solver)
         if not part.is_complete:
             part = expectation_of(part, is_coarse=True).completed(bare.model)
             (bare,) = solver.fit(part, [kernel], [bare])
-        likeliest, highest = bare, bare.log_likelihood
+        likeliest, bent, highest, price = bare, bare, bare.log_likelihood, 0.5 * float(np.log(part.signals.size))
         for end, shape in product(get_args(End), get_args(Shape)):
+            if shape != "exponential" and bent.log_likelihood < bare.log_likelihood + price - CHOICE_TOLERANCE_NATS:
+                continue
             own = pinned(shape=shape, vanishes_at=end)
             one = Candidate(part, with_residual(kernel, own))
             (fit,) = solver.fit(part, [one.kernel], [start_from(bare, one)])
-            value = fit.log_likelihood - 0.5 * own.theta.size * np.log(part.signals.size)
+            bent = fit if shape == "exponential" else bent
+            value = fit.log_likelihood - price * own.theta.size
             if value > highest:
                 best, highest, likeliest = own, value, fit
     noise_variance = likeliest.model.noise_variance * signals.units.spread**2
-    choice = ResidualChoice(best, None if is_large else likeliest, noise_variance)
-    return setting.residuals.setdefault(scale, choice)
+    setting.chosen.append(ResidualChoice(best, None if is_large else likeliest, noise_variance))
+    return setting.chosen[0]
 
 
 def start_from(fit: Fit, candidate: Candidate) -> Fit:

@@ -65,9 +65,8 @@ class Comparison:
         """Score further variants."""
         if not variants:
             return np.empty(0)
-        own, first = [one.candidate for one in variants], variants[0]
-        choice = first.setting.residuals.get(first.scale)
-        near = None if choice is None else choice.fit
+        own = [one.candidate for one in variants]
+        near = next((choice.fit for choice in variants[0].setting.chosen), None)
         if self.stages:
             near = self.held_out.fits[int(np.argmax(self.held_out.scores))]
         starts = [near and start_from(near, one) for one in own]

@@ -287,7 +287,7 @@ def test_a_free_residual_is_a_parabola_on_the_kernels_laplacian(kernel):
     free = replace(Variant(setting, kernel, "node"), is_free=True).candidate.kernel.residual
     assert (free.degree, free.laplacian, free.scaled) == (2, kernel.laplacian, kernel.scaled)
     chosen = candidate_of(setting, kernel).kernel.residual
-    assert (chosen is None) == (setting.residuals["node"].kernel is None)
+    assert (chosen is None) == (setting.chosen[0].kernel is None)
     assert candidate_of(setting_of(residual=None), kernel).kernel.residual is None
     own = setting_of(residual=Diffusion(strength=0.3))
     assert candidate_of(own, Diffusion()).kernel.residual.strength == 0.3

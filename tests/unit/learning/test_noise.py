@@ -118,7 +118,7 @@ def test_the_residual_is_that_of_the_largest_evidence(residual) -> None:
         fit = learn(task, with_residual(Polynomial(2), shape))
         found.append((fit.log_likelihood - 0.5 * shape.theta.size * np.log(task.signals.size), shape))
     best = max(found, key=lambda one: one[0])[1]
-    choice = chosen_residual(Setting(task, {"global": task.signals}), "global", Polynomial(2), task)
+    choice = chosen_residual(Setting(task, {"global": task.signals}), Polynomial(2), task)
     assert (choice.kernel is None) == (best is None) == (residual is None)
     if best is not None:
         assert (choice.kernel.shape, choice.kernel.vanishes_at) == (best.shape, best.vanishes_at)
@@ -128,7 +128,7 @@ def test_the_residual_is_that_of_the_largest_evidence(residual) -> None:
 def test_a_free_residual_has_at_most_the_noise_beside_the_chosen_one(task: Task) -> None:
     setting = Setting(task, {"global": task.signals}, residual="auto")
     pinned, free = (Variant(setting, Polynomial(2), "global", is_free=one).candidate for one in (False, True))
-    choice = setting.residuals["global"]
+    choice = setting.chosen[0]
     assert pinned.kernel.residual.shape == choice.kernel.shape
     assert free.kernel.residual == Polynomial(2)
     assert "free residual" in free.name

@@ -21,7 +21,7 @@ from spectralgp.model.spectra import ExactSpectrum, Spectrum, modes_of, require_
 
 Bound = Annotated[float, Range(0, is_extended=True)]
 Bounds = tuple[Bound, Bound] | Literal["fixed"]
-Shape = Literal["line", "exponential", "parabola"]  # of a pinned filter
+Shape = Literal["exponential", "line", "parabola"]  # of a pinned filter
 End = Literal["high", "low"]  # of the spectrum
 
 STRENGTH_BOUNDS = (1e-5, 1e5)
