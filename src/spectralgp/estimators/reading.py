@@ -336,8 +336,7 @@ def read_training(estimator: Any, solver: Solver, X: Any, Y: Any) -> TrainingDat
             settings = Chebyshev()
     if kernel is not None and all(one.search().has_free_amplitude for one in graph_kernels):
         kernel = kernels.without_amplitude(kernel)  # the factor is the graph kernel's
-    is_complete = seen is not None and bool(seen.all())
-    order = _order_of_rows(estimator, settings, inputs, values, carried if is_complete else None)
+    order = _order_of_rows(estimator, settings, inputs, values, None if seen is None or not seen.all() else carried)
     decided = kernel, stacking, graph_kernels, settings, form, X is not None, order
     index = tables.frame_index(Y if has_labels else X)
     return TrainingData(graph, inputs, values, seen, carried, *decided, index=index, graphs=graphs)

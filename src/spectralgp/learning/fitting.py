@@ -122,25 +122,14 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
     try:
         # a quadrature has few frequencies
         with few_threads(shape[0], *(2 * shape[:1] if choices.setting.task.spectrum.needs_passes else shape)):
-            is_one = is_integrated(choices)
-            variants, start = ([], None) if choices.is_choice or is_one else choices.asked_for(solver)
-            fits: list[Fit] = []
-            drawn: Sequence[Draws] = []
-            if is_one:
+            drawn: Sequence[Draws]
+            if is_integrated(choices):
                 chosen, fits, drawn = learn_one_signal(choices)
-            elif len(variants) == 1:
-                chosen = WeightedCandidates([variants[0].candidate], np.ones(1), [start])
             else:
-                comparison = Comparison(_validation(choices, of_folds), solver)
-                if choices.is_choice:
-                    search(comparison, choices.with_settings(chosen_on=comparison.validation.kept[0]))
-                    chosen = comparison.weighted()
-                else:
-                    comparison.score(variants)
-                    chosen = comparison.stacked()
+                chosen = _chosen(choices, solver, of_folds)
+                fits = _learnt(chosen, choices, solver)
+                drawn = _drawn(chosen.candidates, fits, choices, of_draws)
             candidates, weights = chosen.candidates, chosen.weights
-            fits = fits or _learnt(chosen, choices, solver)
-            drawn = drawn or _drawn(candidates, fits, choices, of_draws)
             if rows is not None:
                 candidates, drawn, learning, given = conditioning(candidates, drawn, weights, rows, random_state)
                 note = f"{learning} {note}".rstrip()
@@ -156,6 +145,19 @@ def fit_models(choices: Choices, solver: Solver, random_state: np.random.Generat
             release_passes(choices.setting.task.graph)
     learnt = tuple(candidates), tuple(fits), weights, draws, posterior
     return FittedModels(*learnt, chosen.compared, choices.order, chosen.filling, note, given, is_expected)
+
+
+def _chosen(choices: Choices, solver: Solver, random_state: np.random.Generator) -> WeightedCandidates:
+    """Candidates to learn from all signals: those that were compared or stacked, or the one that was asked for."""
+    variants, start = ([], None) if choices.is_choice else choices.asked_for(solver)
+    if len(variants) == 1:
+        return WeightedCandidates([variants[0].candidate], np.ones(1), [start])
+    comparison = Comparison(_validation(choices, random_state), solver)
+    if choices.is_choice:
+        search(comparison, choices.with_settings(chosen_on=comparison.validation.kept[0]))
+        return comparison.weighted()
+    comparison.score(variants)
+    return comparison.stacked()
 
 
 def _validation(choices: Choices, random_state: np.random.Generator) -> Folds | HiddenEntries:
