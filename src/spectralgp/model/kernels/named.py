@@ -351,7 +351,7 @@ class PinnedFilter(NamedKernel):
     shape: Shape = "exponential"
     vanishes_at: End = "high"
     amplitude: Positive = 1.0
-    bend_bounds: Bounds = (0.01, 100.0)
+    bend_bounds: Bounds = (0.01, 20.0)
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = True
@@ -372,7 +372,7 @@ class PinnedFilter(NamedKernel):
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         shares, bend = eigenvalues / self.upper, self.bend
-        distances = np.maximum(1 - shares if self.vanishes_at == "high" else shares, 0.0)
+        distances = 1 - shares if self.vanishes_at == "high" else shares
         response, slope = distances, bend * distances * (1 - distances)
         if self.shape == "parabola":
             response = distances**2 + slope
