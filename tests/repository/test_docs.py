@@ -129,5 +129,5 @@ def test_what_is_said_of_probes_is_so(outputs):
     error, total = re.search(r"here (\d+) nats out of ([\d,]+)", README.read_text(encoding="utf-8")).groups()
     assert round(model.fits_[0].probe_error) == int(error)
     assert round(abs(model.log_marginal_likelihood_)) == int(total.replace(",", ""))
-    assert abs(model.noise_variance_ / 0.09 - 1) < 0.025
+    assert abs(model.noise_variance_ / 0.09 - 1) < 0.03  # "right to three per cent"
     np.testing.assert_allclose(names["mean"].shape, (1, 2))
