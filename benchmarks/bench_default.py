@@ -1,4 +1,4 @@
-"""Cost of the default, which compares eight models on held-out signals, as ratios within one run.
+"""Cost of the default, which compares several models on held-out signals, as ratios within one run.
 
     python benchmarks/bench_default.py
 

@@ -355,7 +355,7 @@ def default() -> list[str]:
     ]
     return [
         "## The default\n",
-        f"{command('bench_default.py')}: a fit without settings, which compares eight models on held-out signals, in "
+        f"{command('bench_default.py')}: a fit without settings, which compares several models on held-out signals, in "
         "processor time on one thread:\n",
         table(["data, and what it is compared with", "time", "ratio", "bar", ""], rows),
     ]
