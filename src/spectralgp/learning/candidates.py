@@ -456,7 +456,7 @@ def chosen_residual(setting: Setting, kernel: SpectralKernel, task: Task) -> Res
             if value > highest:
                 best, highest, likeliest = own, value, fit
     noise_variance = likeliest.model.noise_variance * signals.units.spread**2
-    setting.chosen.append(ResidualChoice(best, None if is_large else likeliest, noise_variance))
+    setting.chosen.append(ResidualChoice(best, likeliest, noise_variance))
     return setting.chosen[0]
 
 

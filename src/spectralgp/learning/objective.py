@@ -482,8 +482,7 @@ def fisher_information(
     n_inputs = input_slopes.shape[2]
     inner, crossed = np.zeros((n_inputs, n_inputs)), [np.zeros((n_inputs, c.shape[1])) for _, c in groups]
     if n_inputs:  # else products over the signals are for nothing
-        scaled = precisions * (np.sqrt(np.abs(multiplicities)) * power)  # half the work is saved if none is negative
-        weights = scaled @ (scaled if np.all(multiplicities >= 0) else np.sign(multiplicities) * scaled).T
+        weights = (precisions * (multiplicities * power**2)) @ precisions.T
         flat = input_slopes.reshape(weights.size, n_inputs)
         inner = flat.T @ (weights.ravel()[:, None] * flat)
         diagonals, weighted = np.einsum("iia->ia", input_slopes), (multiplicities * power)[:, None]

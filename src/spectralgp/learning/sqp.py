@@ -151,9 +151,10 @@ class Sqp(Solver):
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
-            # with a prior and a residual, or of a series, forms on the way need no more than to lead to the next;
-            # without a prior they decide which maximum it is
-            is_passed = form not in kernels and (task.is_series or form.residual is not None)
+            # with a prior and a residual, on a quadrature, or of a series, forms on the way only have to lead to the
+            # next; without a prior they decide which maximum it is
+            is_short = task.is_series or form.residual is not None or task.spectrum.needs_passes
+            is_passed = form not in kernels and is_short
             solver = self.coarse() if is_passed else self
             if task.prior is None:
                 solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)

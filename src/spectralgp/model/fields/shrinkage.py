@@ -61,15 +61,7 @@ class Shrinkage:
         design: Array = chebvander(2 * positions - 1, SPREADS.size - 2).astype(float, copy=False)
         start, data = np.array([np.log(n_signals), 0.0, 0.0, 0.0]), (root, design, n_signals)
         options = {"ftol": EVIDENCE_TOLERANCE_NATS / max(1.0, abs(_misfit(start, *data)[0]))}
-        # about the standard deviations of the posterior, in which all curvatures are alike
-        units = np.append(n_nodes**-0.5, (n_signals / 2 * np.sum(design**2, axis=0) + SPREADS[1:] ** -2) ** -0.5)
-
-        def scaled(x: Array) -> tuple[float, Array]:
-            value, gradient = _misfit(x * units, *data)
-            return value, gradient * units
-
-        bounds = np.array(BOUNDS) / units[:, None]
-        found = minimize(scaled, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x * units
+        found = minimize(_misfit, start, data, jac=True, method="L-BFGS-B", bounds=BOUNDS, options=options).x
         profile = np.exp(0.5 * design @ found[1:])
         worth = float(np.exp(found[0]))
         if n_signals < LEAST_DATA_WEIGHT * (n_signals + worth):  # not worth an eigendecomposition per model
